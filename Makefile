@@ -1,0 +1,33 @@
+# Two commands do everything on a fresh machine with Python >= 3.11: `make demo` and `make test`.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN     = $(VENV)/bin
+
+.PHONY: demo test lint clean
+
+demo: $(VENV)/.ready-demo
+	$(BIN)/fedcohort simulate --out runs/demo --overwrite
+
+test: $(VENV)/.ready-test lint
+	$(BIN)/pytest
+
+lint: $(VENV)/.ready-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "fedcohort needs Python >= 3.11, got " + sys.version.split()[0] + "; set PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.ready-demo: $(BIN)/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[plots]'
+	touch $@
+
+$(VENV)/.ready-test: $(BIN)/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[plots,dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) runs build dist

@@ -1,0 +1,34 @@
+"""Choose which clients train in each round of federated learning when clients fail."""
+
+from fedcohort.rng import stream
+from fedcohort.rounds import Record, play
+from fedcohort.selection.allocation import Allocation, allocate
+from fedcohort.selection.e3cs import E3CS
+from fedcohort.selection.fedcs import FedCS
+from fedcohort.selection.powd import LastLoss, PowD
+from fedcohort.selection.protocol import Cohort, Outcome, Selector
+from fedcohort.selection.random import Random
+from fedcohort.selection.registry import SELECTORS, Federation, make_selector
+from fedcohort.world.volatility import bernoulli, class_rates
+
+__version__ = "0.1.0"
+__all__ = [
+    "E3CS",
+    "SELECTORS",
+    "Allocation",
+    "Cohort",
+    "FedCS",
+    "Federation",
+    "LastLoss",
+    "Outcome",
+    "PowD",
+    "Random",
+    "Record",
+    "Selector",
+    "allocate",
+    "bernoulli",
+    "class_rates",
+    "make_selector",
+    "play",
+    "stream",
+]

@@ -1,0 +1,77 @@
+"""Argument checks: every message says the name, the bound and the value."""
+
+import math
+from collections.abc import Collection
+from difflib import get_close_matches
+from operator import index
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fedcohort.arrays import Floats
+
+MOST = float(np.finfo(np.float64).max)
+
+
+def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
+    """Return value as an int if it is a whole number within the bounds."""
+    bound = f"at least {low}" if high is None else f"between {low} and {high}"
+    try:
+        number = index(value)
+    except TypeError:
+        number = low - 1
+    if isinstance(value, bool | np.bool_) or number < low or (high is not None and number > high):
+        raise ValueError(f"{name} must be a whole number {bound}, got {value!r}")
+    return number
+
+
+def between(name: str, value: Any, low: float, high: float) -> float:
+    """Return value as a float if low <= value <= high; nan is not."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not low <= number <= high:
+        raise ValueError(f"{name} must be between {low} and {high}, got {value!r}")
+    return number
+
+
+def positive(name: str, value: Any) -> float:
+    """Return value as a float if it is finite and above zero."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
+    return number
+
+
+def known(name: str, value: str, options: Collection[str]) -> str:
+    """Return value if it is one of the options; otherwise name the nearest."""
+    if isinstance(value, str) and value in options:
+        return value
+    near = get_close_matches(str(value).lower(), [option.lower() for option in options], n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ValueError(f"{name} must be one of {', '.join(options)}, got {value!r}{hint}")
+
+
+def array_of(name: str, values: npt.ArrayLike, shape: tuple[int, ...], low: float, high: float) -> Floats:
+    """Return values as float64 of this shape, every entry within the bounds; nan is not."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be numbers of shape {shape}, got {values!r}") from None
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
+    if array.size and not (max(low, -MOST) <= array.min() and array.max() <= min(high, MOST)):  # nan compares false
+        bad = ~((array >= low) & (array <= high) & np.isfinite(array))
+        bound = "finite" if math.isinf(high - low) else f"between {low} and {high}"
+        raise ValueError(f"{name} must be {bound}, got {array[bad][0]} at {_first(bad)}")
+    return array
+
+
+def _first(bad: npt.NDArray[np.bool_]) -> str:
+    position = [int(i) for i in np.argwhere(bad)[0]]
+    return f"position {position[0] if len(position) == 1 else position}"

@@ -1,0 +1,141 @@
+"""From weights to inclusion probabilities (the paper's ProbAlloc, solved in closed form).
+
+    p_i = min(1, sigma + (1 - sigma) w_i / theta),   sum p = k
+
+    K num_clients, k cohort_size, sigma floor, R = k - K sigma spare, rho = R / (1 - sigma), theta the weight cap.
+
+With weights sorted downwards and s_m the sum of all but the m largest, theta = min over m < rho of s_m / (rho - m): no
+case is checked, unlike the paper's search for alpha = theta / (1 - sigma). Weights come as logarithms, since E3CS's own
+overflow float64; they are centred on rank ceil(rho), the largest that is never capped, and not on the maximum, beside
+which one lucky client makes all others vanish.
+"""
+
+from dataclasses import dataclass
+from math import ceil, isfinite
+
+import numpy as np
+import numpy.typing as npt
+
+from fedcohort.arrays import Bools, Floats
+from fedcohort.checks import between, whole
+
+NEWTON_FROM = 20_000  # clients from which passes without a sort are faster
+NEWTON_PASSES = 12  # geometric weights need one pass per capped client: sort instead
+FAR_ABOVE = 100.0  # nats above rank ceil(rho): beyond any cap, as theta <= K w_(r) / (rho - r + 1)
+SMALLEST_CAP = 1e-100  # relative to the largest weight: below, small weights lose digits
+CHUNK = 1 << 14  # clients per step of a pass over all
+TIE = 1e-12  # relative width of the cap: clients on it are not capped, whatever the rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Allocation:
+    """Inclusion probabilities and what was capped on the way.
+
+    inclusion: [..., K] sums to k, between the floor and 1 (0 for clients not available).
+    capped:    [..., K] the paper's S_t: clients whose weight lies above the cap.
+    log_cap:   [...]    log theta; inf where nothing can be capped (R = 0 or k = K).
+    """
+
+    inclusion: Floats
+    capped: Bools
+    log_cap: Floats
+
+
+def allocate(log_weights: npt.ArrayLike, cohort_size: int, floor: float = 0.0, out: Floats | None = None) -> Allocation:
+    """Spread k inclusion probabilities by weight, none below the floor or above 1; with k = K everyone gets 1."""
+    logs = np.asarray(log_weights, dtype=np.float64)
+    if logs.ndim == 0 or logs.shape[-1] == 0:
+        raise ValueError(f"log_weights must be an array [..., K] with K of at least 1, got shape {logs.shape}")
+    if not isfinite(logs.max() - logs.min()):
+        raise ValueError(f"log_weights must be finite, got {logs[~np.isfinite(logs)][0]}")
+    num_clients = logs.shape[-1]
+    size = whole("cohort_size", cohort_size, 1, num_clients)
+    most = size / num_clients
+    sigma = min(between("floor", floor, 0.0, most * (1 + TIE)), most)
+    spare = size - num_clients * sigma
+    inclusion = np.empty(logs.shape) if out is None else out
+    if size == num_clients or spare <= TIE * size:  # nothing to give by weight
+        inclusion.fill(most)
+        return Allocation(inclusion, np.zeros(logs.shape, dtype=np.bool_), np.full(logs.shape[:-1], np.inf))
+    log_cap = _fill_relative_to_cap(inclusion, logs, _slots(spare / (1 - sigma), num_clients))
+    if sigma:
+        inclusion *= 1 - sigma
+        inclusion += sigma
+    return Allocation(inclusion, logs > (log_cap + TIE)[..., None], log_cap)
+
+
+def allocate_among(available: Bools, log_weights: Floats, cohort_size: int, floors: Floats) -> Allocation:
+    """Allocate to the available clients alone, row by row; the others get 0 and are never capped."""
+    inclusion = np.zeros(log_weights.shape)
+    capped = np.zeros(log_weights.shape, dtype=np.bool_)
+    log_cap = np.empty(log_weights.shape[:-1])
+    for row in np.ndindex(log_weights.shape[:-1]):
+        ids = np.flatnonzero(available[row])
+        part = allocate(log_weights[row][ids], cohort_size, float(floors[row]))
+        inclusion[row][ids], capped[row][ids], log_cap[row] = part.inclusion, part.capped, part.log_cap
+    return Allocation(inclusion, capped, log_cap)
+
+
+def _slots(rho: float, num_clients: int) -> float:
+    """Return rho, a whole number where only rounding keeps it from being one: a rank must not hang on the last bit."""
+    near = round(rho)
+    return float(near) if abs(rho - near) <= TIE * num_clients else rho
+
+
+def _fill_relative_to_cap(relative: Floats, logs: Floats, rho: float) -> Floats:
+    """Fill in min(1, w / theta) and return log theta."""
+    log_cap = _cap_by_newton(relative, logs, rho) if logs.ndim == 1 and logs.size >= NEWTON_FROM else None
+    if log_cap is None:
+        log_cap = _cap_by_rank(logs, rho)
+        np.subtract(logs, log_cap[..., None], out=relative)
+        np.minimum(relative, 0.0, out=relative)
+        np.exp(relative, out=relative)
+    return log_cap
+
+
+def _cap_by_rank(logs: Floats, rho: float) -> Floats:
+    """Return log theta in closed form: one sort, any batch, any spread."""
+    rank = ceil(rho)
+    first = logs.shape[-1] - rank
+    upward = np.sort(logs, axis=-1)
+    centre = upward[..., first].copy()
+    upward -= centre[..., None]
+    np.minimum(upward[..., first:], FAR_ABOVE, out=upward[..., first:])
+    np.exp(upward, out=upward)
+    sums = np.cumsum(upward[..., first:], axis=-1)
+    sums += upward[..., :first].sum(axis=-1, keepdims=True)  # upwards: s_(r-1) .. s_0
+    sums /= rho - np.arange(rank - 1, -1, -1)
+    log_cap: Floats = np.log(sums.min(axis=-1)) + centre
+    return log_cap
+
+
+def _cap_by_newton(relative: Floats, logs: Floats, rho: float) -> Floats | None:
+    """Fill in min(1, w / theta) and return log theta, without a sort; None where one is safer (huge spread, many passes)."""
+    high, total = float(logs.max()), 0.0
+    for start in range(0, logs.size, CHUNK):  # three operations while the numbers are in the cache
+        part = relative[start : start + CHUNK]
+        np.subtract(logs[start : start + CHUNK], high, out=part)
+        np.exp(part, out=part)
+        total += float(part.sum())
+    over: list[npt.NDArray[np.int64]] = []
+    taken, cap = 0, total / rho
+    for _ in range(NEWTON_PASSES):
+        more = np.flatnonzero(relative > cap)
+        if not more.size:
+            break
+        over.append(more)
+        taken += more.size
+        if taken >= rho:  # only by rounding, where many clients tie on the cap
+            return None
+        weight = float(relative[more].sum())
+        relative[more] = 0.0
+        total = total - weight if weight < 0.9 * total else float(relative.sum())  # do not cancel digits away
+        cap = total / (rho - taken)
+    else:
+        return None
+    if cap < SMALLEST_CAP:
+        return None
+    relative *= (1 - 4e-16) / cap  # never above 1 by rounding
+    for clients in over:
+        relative[clients] = 1.0
+    return np.asarray(np.log(cap) + high)

@@ -1,0 +1,166 @@
+"""E3CS: Exp3 with multiple plays and a fairness floor (the paper's Algorithm 1), and a version of it that is robust.
+
+    K num_clients, k cohort_size, sigma_t floor = quota(t) k/K, R_t = k - K sigma_t spare, eta rate, w log_weights,
+    S_t capped, theta_t cap, x success, p inclusion, beta share
+
+`update="paper"`: gains x/p for the clients asked, capped clients frozen. Its exponents have no bound when sigma_t = 0: one
+success at a tiny p makes a client a favourite for thousands of rounds.
+`update="robust"`: weights are stored capped, failures cost (1 - x)/p, and every client keeps a small share. Log-weights stay
+within [log(beta/K), 0], the regret bound needs no floor, and a client that changes is noticed.
+"""
+
+from math import log, sqrt
+
+import numpy as np
+import numpy.typing as npt
+
+from fedcohort.arrays import Bools, Floats, State, pick, place
+from fedcohort.checks import between, known, positive, whole
+from fedcohort.rng import RngLike, as_rng, batch_shape
+from fedcohort.selection.allocation import Allocation, allocate, allocate_among
+from fedcohort.selection.protocol import Cohort, Outcome, answer_to, present_mask, reachable_size, restore, snapshot
+from fedcohort.selection.quotas import Quota, constant
+from fedcohort.selection.sampling import SAMPLERS
+
+UPDATES = ("paper", "robust")
+
+
+class E3CS:
+    """Ask those who answered before, and grant everyone a floor."""
+
+    def __init__(
+        self,
+        num_clients: int,
+        cohort_size: int,
+        *,
+        rng: RngLike,
+        quota: Quota | float = 0.0,
+        eta: float | str = 0.5,
+        horizon: int | None = None,
+        update: str = "paper",
+        share: float = 1e-4,
+        sampler: str = "systematic",
+    ) -> None:
+        self.num_clients = whole("num_clients", num_clients, 1)
+        self.cohort_size = whole("cohort_size", cohort_size, 1, num_clients)
+        self.quota = quota if callable(quota) else constant(between("quota", quota, 0.0, 1.0))
+        self.update_rule = known("update", update, UPDATES)
+        self.share = between("share", share, 0.0, 1.0)
+        self.sampler = known("sampler", sampler, SAMPLERS)
+        self.eta = self._rate(eta, horizon)
+        self.rng = as_rng(rng, "selection")
+        start = -log(num_clients) if update == "robust" else 0.0
+        self.log_weights: Floats = np.full((*batch_shape(self.rng), num_clients), start)
+        self.present: Bools | None = None
+        self.asked: Cohort | None = None
+        self._allocation: Allocation | None = None
+        self._inclusion: Floats = np.empty(
+            self.log_weights.shape
+        )  # written anew each round: a fresh one costs more than to fill it
+
+    def select(self, round: int, available: npt.ArrayLike | None = None) -> Cohort:
+        """Draw a cohort among the available; if they are fewer than k, ask them all, and if there is none, nobody."""
+        whole("round", round, 0)
+        present = present_mask(available, self.num_clients, batch_shape(self.rng))
+        size = reachable_size(self.cohort_size, present)
+        if size == 0:
+            clients, inclusion, allocation = np.empty((*batch_shape(self.rng), 0), dtype=np.int64), np.empty(0), None
+        else:
+            allocation = self._allocate(round, size, present)
+            clients = SAMPLERS[self.sampler](allocation.inclusion, self.rng, size)
+            inclusion = pick(allocation.inclusion, clients)
+        self.asked = Cohort(round, clients, inclusion.reshape(clients.shape))
+        self.present, self._allocation = present, allocation
+        return self.asked
+
+    def update(self, outcome: Outcome) -> None:
+        """Learn from who answered; nothing is learnt where everyone present was asked or the floor took all (R = 0)."""
+        answer_to(self.asked, outcome)
+        cohort, size = outcome.cohort, outcome.cohort.clients.shape[-1]
+        if size:
+            allocation = self._allocation or self._allocate(cohort.round, size, self.present)  # again, if restored
+            if self.update_rule == "paper":
+                self._add_gains(outcome, allocation)
+            else:
+                self._charge_losses(outcome, allocation)
+        self.asked = self.present = self._allocation = None
+
+    def join(self, count: int = 1) -> None:
+        """Add clients at the end, each with the mean weight of those known; ids of the others stay."""
+        count = whole("count", count, 1)
+        mean = _log_sum(self.log_weights) - log(self.num_clients)
+        newcomers = np.repeat(mean, count, axis=-1)
+        self.log_weights = np.concatenate([self.log_weights, newcomers], axis=-1)
+        if self.update_rule == "robust":
+            self.log_weights -= _log_sum(self.log_weights)
+        self.num_clients += count
+        self._inclusion = np.empty(self.log_weights.shape)
+        self.asked = self.present = self._allocation = None
+
+    def fraction(self, round: int) -> float:
+        """Return phi, the fraction of k/K that every client is granted in this round."""
+        return between(f"quota({round})", self.quota(round), 0.0, 1.0)
+
+    def state_dict(self) -> State:
+        return snapshot(self, "log_weights", "present")
+
+    def load_state_dict(self, state: State) -> None:
+        restore(self, state, "log_weights", "present")
+        self._allocation = None
+
+    def _allocate(self, round: int, size: int, present: Bools | None) -> Allocation:
+        granted = self.fraction(round) * size  # sigma_t times the number of clients present
+        if present is None:
+            return allocate(self.log_weights, size, granted / self.num_clients, out=self._inclusion)
+        return allocate_among(present, self.log_weights, size, np.asarray(granted / present.sum(axis=-1)))
+
+    def _step(self, cohort: Cohort) -> Floats:
+        """Return eta R_t / K as [..., 1], R_t and K counted among those present; 0 where all of them were asked."""
+        size = cohort.clients.shape[-1]
+        count = np.asarray(self.num_clients if self.present is None else self.present.sum(axis=-1))
+        spare = size * (1 - self.fraction(cohort.round)) * (count > size)
+        return np.asarray(self.eta * spare / count)[..., None]
+
+    def _add_gains(self, outcome: Outcome, allocation: Allocation) -> None:
+        clients, inclusion = outcome.cohort.clients, outcome.cohort.inclusion
+        gain = outcome.success / inclusion  # unbiased for every client, if the sampler is exact
+        gain[pick(allocation.capped, clients)] = 0.0  # S_t keeps its weight
+        place(self.log_weights, clients, pick(self.log_weights, clients) + self._step(outcome.cohort) * gain)
+
+    def _charge_losses(self, outcome: Outcome, allocation: Allocation) -> None:
+        clients, inclusion = outcome.cohort.clients, outcome.cohort.inclusion
+        step, present, count = self._step(outcome.cohort), self.present, self.num_clients
+        if not step.any():
+            return
+        logs = np.minimum(self.log_weights, allocation.log_cap[..., None])
+        place(logs, clients, pick(logs, clients) - step * (1 - outcome.success) / inclusion)
+        if present is not None:
+            count = present.sum(axis=-1, keepdims=True)
+            logs[~present] = -np.inf
+        logs -= _log_sum(logs)
+        if self.share:
+            shares = np.exp(logs, out=logs)
+            shares *= 1 - self.share
+            shares += self.share / count
+            logs = np.log(shares, out=shares)
+        if present is not None:  # those present keep their share of the whole, and so do the absent
+            logs += _log_sum(np.where(present, self.log_weights, -np.inf))
+            logs = np.where(present & (step > 0), logs, self.log_weights)
+        self.log_weights = logs
+
+    def _rate(self, eta: float | str, horizon: int | None) -> float:
+        """Return eta, or for "auto" the rate that minimises the bound of Theorem 1, which asks for at most 1."""
+        if eta != "auto":
+            return positive("eta", eta)
+        if horizon is None:
+            raise ValueError("horizon must be the number of rounds where eta is 'auto', got None")
+        spare = self.cohort_size * sum(1 - self.fraction(t) for t in range(whole("horizon", horizon, 1)))
+        return min(1.0, sqrt(self.num_clients * log(self.num_clients) / spare)) if spare and self.num_clients > 1 else 1.0
+
+
+def _log_sum(logs: Floats) -> Floats:
+    """Return log of the sum of exp along the last axis, kept as an axis of length 1."""
+    high = logs.max(axis=-1, keepdims=True)
+    scaled = logs - high
+    total: Floats = high + np.log(np.exp(scaled, out=scaled).sum(axis=-1, keepdims=True))
+    return total

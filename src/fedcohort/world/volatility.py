@@ -1,0 +1,43 @@
+"""Who would answer, round by round: one seed is one world, the same for every selector compared."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from fedcohort.arrays import Bools, Floats
+from fedcohort.checks import array_of, whole
+from fedcohort.rng import Rng, RngLike, as_rng, batch_shape
+
+PAPER_RATES = (0.1, 0.3, 0.6, 0.9)
+
+
+def class_of(num_clients: int, num_classes: int = len(PAPER_RATES)) -> npt.NDArray[np.int64]:
+    """Return each client's class: equal blocks in order of id; where K does not divide, earlier blocks have one more."""
+    whole("num_clients", num_clients, whole("num_classes", num_classes, 1))
+    sizes = [len(block) for block in np.array_split(np.arange(num_clients), num_classes)]
+    return np.repeat(np.arange(num_classes), sizes)
+
+
+def class_rates(num_clients: int, rates: npt.ArrayLike = PAPER_RATES) -> Floats:
+    """Return each client's success rate: the paper's four equal classes unless others are given."""
+    values = np.atleast_1d(np.asarray(rates, dtype=np.float64))
+    array_of("rates", values, (values.size,), 0.0, 1.0)
+    return values[class_of(num_clients, values.size)]
+
+
+def bernoulli(rates: Floats, rng: RngLike) -> Iterator[Bools]:
+    """Every client answers independently, each with its own rate: one row [..., K] of answers per round."""
+    source: Rng = as_rng(rng, "world")
+    shape = (*batch_shape(source), len(rates))
+    array_of("rates", rates, (len(rates),), 0.0, 1.0)
+    while True:
+        yield source.random(shape) < rates
+
+
+def local_epochs(num_clients: int, rng: RngLike, choices: tuple[int, ...] = (1, 2, 3, 4)) -> npt.NDArray[np.int64]:
+    """Return each client's number of local epochs [..., K], drawn once, independent of how often it fails."""
+    source = as_rng(rng, "epochs")
+    options = np.array([whole("choices", choice, 1) for choice in choices])
+    draws = source.random((*batch_shape(source), whole("num_clients", num_clients, 1)))
+    return options[(draws * options.size).astype(np.int64)]
