@@ -26,7 +26,7 @@ $(VENV)/.ready-demo: $(BIN)/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.ready-test: $(BIN)/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[plots,dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[learning,plots,dev]'
 	touch $@
 
 clean:

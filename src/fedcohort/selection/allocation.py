@@ -19,11 +19,7 @@ import numpy.typing as npt
 from fedcohort.arrays import Bools, Floats
 from fedcohort.checks import between, whole
 
-NEWTON_FROM = 20_000  # clients from which passes without a sort are faster
-NEWTON_PASSES = 12  # geometric weights need one pass per capped client: sort instead
 FAR_ABOVE = 100.0  # nats above rank ceil(rho): beyond any cap, as theta <= K w_(r) / (rho - r + 1)
-SMALLEST_CAP = 1e-100  # relative to the largest weight: below, small weights lose digits
-CHUNK = 1 << 14  # clients per step of a pass over all
 TIE = 1e-12  # relative width of the cap: clients on it are not capped, whatever the rounding
 
 
@@ -41,7 +37,7 @@ class Allocation:
     log_cap: Floats
 
 
-def allocate(log_weights: npt.ArrayLike, cohort_size: int, floor: float = 0.0, out: Floats | None = None) -> Allocation:
+def allocate(log_weights: npt.ArrayLike, cohort_size: int, floor: float = 0.0) -> Allocation:
     """Spread k inclusion probabilities by weight, none below the floor or above 1; with k = K everyone gets 1."""
     logs = np.asarray(log_weights, dtype=np.float64)
     if logs.ndim == 0 or logs.shape[-1] == 0:
@@ -53,15 +49,16 @@ def allocate(log_weights: npt.ArrayLike, cohort_size: int, floor: float = 0.0, o
     most = size / num_clients
     sigma = min(between("floor", floor, 0.0, most * (1 + TIE)), most)
     spare = size - num_clients * sigma
-    inclusion = np.empty(logs.shape) if out is None else out
     if size == num_clients or spare <= TIE * size:  # nothing to give by weight
-        inclusion.fill(most)
-        return Allocation(inclusion, np.zeros(logs.shape, dtype=np.bool_), np.full(logs.shape[:-1], np.inf))
-    log_cap = _fill_relative_to_cap(inclusion, logs, _slots(spare / (1 - sigma), num_clients))
+        none = np.zeros(logs.shape, dtype=np.bool_)
+        return Allocation(np.full(logs.shape, most), none, np.full(logs.shape[:-1], np.inf))
+    log_cap = _log_cap(logs, slots(spare / (1 - sigma), num_clients))
+    inclusion = np.minimum(logs - log_cap[..., None], 0.0)
+    np.exp(inclusion, out=inclusion)
     if sigma:
         inclusion *= 1 - sigma
         inclusion += sigma
-    return Allocation(inclusion, logs > (log_cap + TIE)[..., None], log_cap)
+    return Allocation(inclusion, above_cap(logs, log_cap), log_cap)
 
 
 def allocate_among(available: Bools, log_weights: Floats, cohort_size: int, floors: Floats) -> Allocation:
@@ -76,24 +73,19 @@ def allocate_among(available: Bools, log_weights: Floats, cohort_size: int, floo
     return Allocation(inclusion, capped, log_cap)
 
 
-def _slots(rho: float, num_clients: int) -> float:
+def above_cap(log_weights: Floats, log_cap: Floats) -> Bools:
+    """Return who is capped: strictly above, so that no rounding caps a client that lies on it."""
+    above: Bools = log_weights > (log_cap + TIE)[..., None]
+    return above
+
+
+def slots(rho: float, num_clients: int) -> float:
     """Return rho, a whole number where only rounding keeps it from being one: a rank must not hang on the last bit."""
     near = round(rho)
     return float(near) if abs(rho - near) <= TIE * num_clients else rho
 
 
-def _fill_relative_to_cap(relative: Floats, logs: Floats, rho: float) -> Floats:
-    """Fill in min(1, w / theta) and return log theta."""
-    log_cap = _cap_by_newton(relative, logs, rho) if logs.ndim == 1 and logs.size >= NEWTON_FROM else None
-    if log_cap is None:
-        log_cap = _cap_by_rank(logs, rho)
-        np.subtract(logs, log_cap[..., None], out=relative)
-        np.minimum(relative, 0.0, out=relative)
-        np.exp(relative, out=relative)
-    return log_cap
-
-
-def _cap_by_rank(logs: Floats, rho: float) -> Floats:
+def _log_cap(logs: Floats, rho: float) -> Floats:
     """Return log theta in closed form: one sort, any batch, any spread."""
     rank = ceil(rho)
     first = logs.shape[-1] - rank
@@ -107,35 +99,3 @@ def _cap_by_rank(logs: Floats, rho: float) -> Floats:
     sums /= rho - np.arange(rank - 1, -1, -1)
     log_cap: Floats = np.log(sums.min(axis=-1)) + centre
     return log_cap
-
-
-def _cap_by_newton(relative: Floats, logs: Floats, rho: float) -> Floats | None:
-    """Fill in min(1, w / theta) and return log theta, without a sort; None where one is safer (huge spread, many passes)."""
-    high, total = float(logs.max()), 0.0
-    for start in range(0, logs.size, CHUNK):  # three operations while the numbers are in the cache
-        part = relative[start : start + CHUNK]
-        np.subtract(logs[start : start + CHUNK], high, out=part)
-        np.exp(part, out=part)
-        total += float(part.sum())
-    over: list[npt.NDArray[np.int64]] = []
-    taken, cap = 0, total / rho
-    for _ in range(NEWTON_PASSES):
-        more = np.flatnonzero(relative > cap)
-        if not more.size:
-            break
-        over.append(more)
-        taken += more.size
-        if taken >= rho:  # only by rounding, where many clients tie on the cap
-            return None
-        weight = float(relative[more].sum())
-        relative[more] = 0.0
-        total = total - weight if weight < 0.9 * total else float(relative.sum())  # do not cancel digits away
-        cap = total / (rho - taken)
-    else:
-        return None
-    if cap < SMALLEST_CAP:
-        return None
-    relative *= (1 - 4e-16) / cap  # never above 1 by rounding
-    for clients in over:
-        relative[clients] = 1.0
-    return np.asarray(np.log(cap) + high)

@@ -14,10 +14,11 @@ from math import log, sqrt
 import numpy as np
 import numpy.typing as npt
 
-from fedcohort.arrays import Bools, Floats, State, pick, place
+from fedcohort.arrays import Bools, Floats, Ints, State, pick, place
 from fedcohort.checks import between, known, positive, whole
 from fedcohort.rng import RngLike, as_rng, batch_shape
-from fedcohort.selection.allocation import Allocation, allocate, allocate_among
+from fedcohort.selection import large
+from fedcohort.selection.allocation import above_cap, allocate, allocate_among
 from fedcohort.selection.protocol import Cohort, Outcome, answer_to, present_mask, reachable_size, restore, snapshot
 from fedcohort.selection.quotas import Quota, constant
 from fedcohort.selection.sampling import SAMPLERS
@@ -52,38 +53,30 @@ class E3CS:
         start = -log(num_clients) if update == "robust" else 0.0
         self.log_weights: Floats = np.full((*batch_shape(self.rng), num_clients), start)
         self.present: Bools | None = None
+        self.log_cap: Floats | None = None
         self.asked: Cohort | None = None
-        self._allocation: Allocation | None = None
-        self._inclusion: Floats = np.empty(
-            self.log_weights.shape
-        )  # written anew each round: a fresh one costs more than to fill it
 
     def select(self, round: int, available: npt.ArrayLike | None = None) -> Cohort:
         """Draw a cohort among the available; if they are fewer than k, ask them all, and if there is none, nobody."""
         whole("round", round, 0)
-        present = present_mask(available, self.num_clients, batch_shape(self.rng))
+        batch = batch_shape(self.rng)
+        present = present_mask(available, self.num_clients, batch)
         size = reachable_size(self.cohort_size, present)
-        if size == 0:
-            clients, inclusion, allocation = np.empty((*batch_shape(self.rng), 0), dtype=np.int64), np.empty(0), None
+        if size:
+            clients, inclusion, log_cap = self._draw(self.fraction(round) * size, size, present)
         else:
-            allocation = self._allocate(round, size, present)
-            clients = SAMPLERS[self.sampler](allocation.inclusion, self.rng, size)
-            inclusion = pick(allocation.inclusion, clients)
-        self.asked = Cohort(round, clients, inclusion.reshape(clients.shape))
-        self.present, self._allocation = present, allocation
+            clients, inclusion, log_cap = np.empty((*batch, 0), dtype=np.int64), np.empty((*batch, 0)), np.full(batch, np.inf)
+        self.asked, self.present, self.log_cap = Cohort(round, clients, inclusion), present, log_cap
         return self.asked
 
     def update(self, outcome: Outcome) -> None:
         """Learn from who answered; nothing is learnt where everyone present was asked or the floor took all (R = 0)."""
         answer_to(self.asked, outcome)
-        cohort, size = outcome.cohort, outcome.cohort.clients.shape[-1]
-        if size:
-            allocation = self._allocation or self._allocate(cohort.round, size, self.present)  # again, if restored
-            if self.update_rule == "paper":
-                self._add_gains(outcome, allocation)
-            else:
-                self._charge_losses(outcome, allocation)
-        self.asked = self.present = self._allocation = None
+        step = self._step(outcome.cohort)
+        if self.log_cap is not None and step.any():
+            learn = self._add_gains if self.update_rule == "paper" else self._charge_losses
+            learn(outcome, step, self.log_cap)
+        self.asked = self.present = self.log_cap = None
 
     def join(self, count: int = 1) -> None:
         """Add clients at the end, each with the mean weight of those known; ids of the others stay."""
@@ -94,25 +87,31 @@ class E3CS:
         if self.update_rule == "robust":
             self.log_weights -= _log_sum(self.log_weights)
         self.num_clients += count
-        self._inclusion = np.empty(self.log_weights.shape)
-        self.asked = self.present = self._allocation = None
+        self.asked = self.present = self.log_cap = None
 
     def fraction(self, round: int) -> float:
         """Return phi, the fraction of k/K that every client is granted in this round."""
         return between(f"quota({round})", self.quota(round), 0.0, 1.0)
 
     def state_dict(self) -> State:
-        return snapshot(self, "log_weights", "present")
+        return snapshot(self, "log_weights", "present", "log_cap")
 
     def load_state_dict(self, state: State) -> None:
-        restore(self, state, "log_weights", "present")
-        self._allocation = None
+        restore(self, state, "log_weights", "present", "log_cap")
 
-    def _allocate(self, round: int, size: int, present: Bools | None) -> Allocation:
-        granted = self.fraction(round) * size  # sigma_t times the number of clients present
+    def _draw(self, granted: float, size: int, present: Bools | None) -> tuple[Ints, Floats, Floats]:
+        """Return the clients, their inclusion probabilities and log theta; `granted` is sigma_t times the clients present."""
+        floor = granted / self.num_clients
+        if present is None and self.num_clients >= large.LARGE and self.log_weights.ndim == 1 and self.sampler == "systematic":
+            drawn = large.draw(self.log_weights, size, floor, self.rng)
+            if drawn is not None:
+                return drawn.clients, drawn.inclusion, np.asarray(drawn.log_cap)
         if present is None:
-            return allocate(self.log_weights, size, granted / self.num_clients, out=self._inclusion)
-        return allocate_among(present, self.log_weights, size, np.asarray(granted / present.sum(axis=-1)))
+            allocation = allocate(self.log_weights, size, floor)
+        else:
+            allocation = allocate_among(present, self.log_weights, size, np.asarray(granted / present.sum(axis=-1)))
+        clients = SAMPLERS[self.sampler](allocation.inclusion, self.rng, size)
+        return clients, pick(allocation.inclusion, clients), allocation.log_cap
 
     def _step(self, cohort: Cohort) -> Floats:
         """Return eta R_t / K as [..., 1], R_t and K counted among those present; 0 where all of them were asked."""
@@ -121,19 +120,17 @@ class E3CS:
         spare = size * (1 - self.fraction(cohort.round)) * (count > size)
         return np.asarray(self.eta * spare / count)[..., None]
 
-    def _add_gains(self, outcome: Outcome, allocation: Allocation) -> None:
-        clients, inclusion = outcome.cohort.clients, outcome.cohort.inclusion
-        gain = outcome.success / inclusion  # unbiased for every client, if the sampler is exact
-        gain[pick(allocation.capped, clients)] = 0.0  # S_t keeps its weight
-        place(self.log_weights, clients, pick(self.log_weights, clients) + self._step(outcome.cohort) * gain)
+    def _add_gains(self, outcome: Outcome, step: Floats, log_cap: Floats) -> None:
+        clients = outcome.cohort.clients
+        old = pick(self.log_weights, clients)
+        gain = outcome.success / outcome.cohort.inclusion  # unbiased for every client, if the sampler is exact
+        gain[above_cap(old, log_cap)] = 0.0  # S_t keeps its weight
+        place(self.log_weights, clients, old + step * gain)
 
-    def _charge_losses(self, outcome: Outcome, allocation: Allocation) -> None:
-        clients, inclusion = outcome.cohort.clients, outcome.cohort.inclusion
-        step, present, count = self._step(outcome.cohort), self.present, self.num_clients
-        if not step.any():
-            return
-        logs = np.minimum(self.log_weights, allocation.log_cap[..., None])
-        place(logs, clients, pick(logs, clients) - step * (1 - outcome.success) / inclusion)
+    def _charge_losses(self, outcome: Outcome, step: Floats, log_cap: Floats) -> None:
+        clients, present, count = outcome.cohort.clients, self.present, self.num_clients
+        logs = np.minimum(self.log_weights, log_cap[..., None])
+        place(logs, clients, pick(logs, clients) - step * (1 - outcome.success) / outcome.cohort.inclusion)
         if present is not None:
             count = present.sum(axis=-1, keepdims=True)
             logs[~present] = -np.inf

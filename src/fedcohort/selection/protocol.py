@@ -137,7 +137,7 @@ class Asked(Protocol):
 
 
 def snapshot(selector: Asked, *arrays: str) -> State:
-    """Return all that decides the future of a selector: its arrays [..., K], the cohort in flight, the generator's state."""
+    """Return all that decides the future of a selector: its arrays, the cohort in flight, the generator's state."""
     asked = selector.asked
     state: State = {name: np.copy(getattr(selector, name)) for name in arrays if getattr(selector, name) is not None}
     state |= {"num_clients": selector.num_clients, "cohort_size": selector.cohort_size, "rng": rng_state(selector.rng)}
@@ -163,7 +163,7 @@ def restore(selector: Asked, state: State, *arrays: str) -> None:
         raise ValueError(f"rng of the state must be for runs of shape {batch}, got {runs}")
     values = {name: np.copy(state[name]) for name in arrays if name in state}
     for name, value in values.items():
-        if value.shape != (*batch, selector.num_clients):
+        if value.shape not in ((*batch, selector.num_clients), batch):
             raise ValueError(f"{name} of the state must have shape {(*batch, selector.num_clients)}, got {value.shape}")
     asked = Cohort(**state["asked"]) if "asked" in state else None
     set_rng_state(selector.rng, state["rng"])

@@ -17,17 +17,12 @@ from fedcohort.rng import Uniforms
 
 Sampler = Callable[[Floats, Uniforms, int | None], Ints]
 
-ROLLED_FROM = 100_000  # clients from which a full shuffle costs more than all the rest of a round
-ROWS = 16  # rows of the rolled order
-
 
 def systematic(p: Floats, rng: Uniforms, size: int | None = None) -> Ints:
     """Lay the clients end to end in random order and take those under k equally spaced marks; exact."""
     k, certain, rest, left = _split(p, size)
-    if p.ndim == 1 and p.size >= ROLLED_FROM:
-        return _merge(_rolled(rest, int(left), rng), certain)
     draws = rng.random((*p.shape[:-1], p.shape[-1] + 1))
-    order = _shuffled(draws[..., 1:]) + row_starts(p.shape)
+    order = shuffled(draws[..., 1:]) + row_starts(p.shape)
     drawn = _under_marks(rest.take(order), left, draws[..., 0])
     certain.reshape(-1)[order.take(np.flatnonzero(drawn))] = True
     return _ids(certain, k)
@@ -82,7 +77,7 @@ def _split(p: Floats, size: int | None = None) -> tuple[int, Bools, Floats, Ints
     return k, certain, np.where(certain, 0.0, p), np.asarray(k - certain.sum(axis=-1))
 
 
-def _running_sum(p: Floats, count: Ints) -> Floats:
+def running_sum(p: Floats, count: Ints) -> Floats:
     """Return the running sums of p, scaled so that the last reaches its whole number, and is not an ulp or two beyond."""
     sums = np.cumsum(p, axis=-1)
     scale = count / np.maximum(sums[..., -1], np.finfo(np.float64).tiny)
@@ -90,7 +85,7 @@ def _running_sum(p: Floats, count: Ints) -> Floats:
     return sums
 
 
-def _shuffled(draws: Floats) -> Ints:
+def shuffled(draws: Floats) -> Ints:
     """Return a random order of 0 .. n-1 per row: uniforms sort as their bit patterns do, with the ids in the last bits."""
     n = draws.shape[-1]
     mask = (1 << (n - 1).bit_length()) - 1
@@ -103,7 +98,7 @@ def _shuffled(draws: Floats) -> Ints:
 
 def _under_marks(p: Floats, count: Ints, start: Floats) -> Bools:
     """Return who lies under the marks j - start: i with floor(C_i + start) > floor(C_(i-1) + start)."""
-    sums = _running_sum(p, count)
+    sums = running_sum(p, count)
     sums += start[..., None]
     passed = sums.astype(np.int32)
     np.minimum(passed, count.astype(np.int32)[..., None], out=passed)
@@ -111,40 +106,6 @@ def _under_marks(p: Floats, count: Ints, start: Floats) -> Bools:
     np.greater(passed[..., :1], 0, out=drawn[..., :1])
     np.greater(passed[..., 1:], passed[..., :-1], out=drawn[..., 1:])
     return drawn
-
-
-def _rolled(p: Floats, count: int, rng: Uniforms) -> Ints:
-    """Draw as `systematic` does, in a random order that never walks through memory at random.
-
-    The clients stand in 16 long rows. Each row is rolled by a random distance and the columns are shuffled. The marks are
-    found among the sums of the columns; only inside the columns they hit do single clients matter.
-    """
-    width = -(-p.size // ROWS)
-    padded = p if p.size == ROWS * width else np.pad(p, (0, ROWS * width - p.size))
-    draws = rng.random((1 + ROWS + width,))
-    shifts = (draws[1 : 1 + ROWS] * width).astype(np.int64)
-    order = _shuffled(draws[1 + ROWS :])
-    sums = _running_sum(_sum_rolled(padded.reshape(ROWS, width), shifts)[order], np.asarray(count))
-    marks = np.arange(1, count + 1) - draws[0]
-    hit = np.searchsorted(sums, marks)
-    below = np.where(hit > 0, sums[hit - 1], 0.0)
-    members = order[hit][:, None] + shifts
-    members -= width * (members >= width)
-    members += np.arange(0, p.size, width)
-    inside = np.cumsum(padded[members], axis=-1)
-    inside *= ((sums[hit] - below) / inside[:, -1])[:, None]
-    place = (inside < np.minimum(marks - below, inside[:, -1])[:, None]).sum(axis=-1)
-    chosen: Ints = members[np.arange(count), place]
-    return chosen
-
-
-def _sum_rolled(grid: Floats, shifts: Ints) -> Floats:
-    """Return the sums of the columns after row a was rolled to the left by shifts[a]."""
-    sums = np.zeros(grid.shape[1])
-    for row, shift in zip(grid, shifts, strict=True):
-        sums[: row.size - shift] += row[shift:]
-        sums[row.size - shift :] += row[:shift]
-    return sums
 
 
 def _duels(p: Floats, count: int, draws: Floats) -> Ints:
@@ -156,7 +117,7 @@ def _duels(p: Floats, count: int, draws: Floats) -> Ints:
     if not count:
         return np.empty(0, dtype=np.int64)
     ids = np.flatnonzero(p)
-    sums = _running_sum(p if ids.size == p.size else p[ids], np.asarray(count))
+    sums = running_sum(p if ids.size == p.size else p[ids], np.asarray(count))
     borders = np.arange(1, count)
     astride = np.searchsorted(sums, borders)  # first client that ends on the border or beyond
     crosses = sums[astride] > borders

@@ -41,3 +41,8 @@ def local_epochs(num_clients: int, rng: RngLike, choices: tuple[int, ...] = (1, 
     options = np.array([whole("choices", choice, 1) for choice in choices])
     draws = source.random((*batch_shape(source), whole("num_clients", num_clients, 1)))
     return options[(draws * options.size).astype(np.int64)]
+
+
+def replay(table: Bools) -> Iterator[Bools]:
+    """Yield the rows of a recorded world [T, K], round by round, and end with it."""
+    yield from np.asarray(table, dtype=np.bool_)

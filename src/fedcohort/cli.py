@@ -1,0 +1,198 @@
+"""The command line: parse, call, show. A user's mistake ends with one line and exit code 2, never with a traceback."""
+
+import sys
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import click
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from fedcohort import __version__
+from fedcohort.bench import BENCHES
+from fedcohort.checks import known
+from fedcohort.experiments import figure3, figure4
+from fedcohort.experiments.registry import EXPERIMENTS, Experiment
+from fedcohort.experiments.simulation import Setting, arrays, run, summary
+from fedcohort.reports.figures import Figure, save_figures
+from fedcohort.reports.figures import available as can_draw
+from fedcohort.reports.tables import as_table
+from fedcohort.selection.registry import SELECTORS
+from fedcohort.selection.sampling import SAMPLERS
+from fedcohort.store import claim, save, save_csv
+
+app = typer.Typer(
+    help="Choose which clients train in each round of federated learning when clients fail.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+console = Console()
+DEFAULT = Setting()
+
+
+@app.command()
+def simulate(
+    selectors: Annotated[str, typer.Option(help="Comma-separated names; see `fedcohort list`.")] = ",".join(DEFAULT.selectors),
+    clients: Annotated[int, typer.Option(help="Number of clients, K.")] = DEFAULT.num_clients,
+    cohort: Annotated[int, typer.Option(help="Clients asked per round, k.")] = DEFAULT.cohort_size,
+    rounds: Annotated[int, typer.Option(help="Number of rounds, T.")] = DEFAULT.rounds,
+    seeds: Annotated[int, typer.Option(help="Number of runs, each with its own world.")] = DEFAULT.seeds,
+    first_seed: Annotated[int, typer.Option(help="Seed of the first run; the others count up.")] = DEFAULT.first_seed,
+    rates: Annotated[str, typer.Option(help="Success rate of each class of clients.")] = ",".join(map(str, DEFAULT.rates)),
+    eta: Annotated[str, typer.Option(help="Learning rate of E3CS, or 'auto' for the theorem's.")] = str(DEFAULT.eta),
+    sampler: Annotated[str, typer.Option(help=f"{', '.join(SAMPLERS)} (the paper's).")] = DEFAULT.sampler,
+    out: Annotated[Path, typer.Option(help="Folder for results and figures.")] = Path("runs/simulate"),
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace results of other settings there.")] = False,
+) -> None:
+    """Play selectors without training: success ratio, CEP and fairness.
+
+    Example: fedcohort simulate --selectors e3cs-0.5,random --seeds 50 --sampler successive
+    """
+    setting = Setting(
+        _words(selectors), clients, cohort, rounds, seeds, first_seed, _numbers("rates", rates), _eta(eta), sampler
+    )
+    _run_and_show(
+        "simulate",
+        Experiment(setting, run, summary, lambda s, r: figure3.report(s, r) | figure4.report(s, r), figure4.CAPTION),
+        out,
+        overwrite,
+    )
+
+
+@app.command()
+def reproduce(
+    names: Annotated[list[str], typer.Argument(help="figure3, figure4, regret, or all.")],
+    seeds: Annotated[int | None, typer.Option(help="Number of runs; the default is each experiment's own.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="Number of rounds; the paper's unless given.")] = None,
+    sampler: Annotated[str | None, typer.Option(help="Sampler of figures 3 and 4; the paper's unless given.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder; each experiment gets one of its own inside.")] = Path("runs/reproduce"),
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace results of other settings there.")] = False,
+) -> None:
+    """Reproduce a figure or theorem of the paper, with its corrections.
+
+    Example: fedcohort reproduce figure3 figure4 --seeds 50
+    """
+    chosen = list(EXPERIMENTS) if "all" in names else [known("name", name, [*EXPERIMENTS, "all"]) for name in names]
+    given: dict[str, Any] = {"seeds": seeds, "rounds": rounds, "sampler": sampler}
+    changes = {key: value for key, value in given.items() if value is not None}
+    settings = {name: replace(EXPERIMENTS[name].setting, **changes) for name in chosen}  # all checked before any is run
+    for name, setting in settings.items():
+        _run_and_show(name, replace(EXPERIMENTS[name], setting=setting), out / name, overwrite)
+
+
+@app.command(name="list")
+def list_names() -> None:
+    """List selectors, samplers, experiments and benchmarks by name."""
+    groups: dict[str, Collection[str]] = {
+        "selectors": SELECTORS,
+        "samplers": SAMPLERS,
+        "experiments": EXPERIMENTS,
+        "benchmarks": BENCHES,
+    }
+    for title, names in groups.items():
+        console.print(f"[bold]{title}[/bold]: {', '.join(names)}")
+
+
+@app.command()
+def bench(
+    name: Annotated[str, typer.Argument(help=f"{', '.join(BENCHES)}.")] = "selection",
+    quick: Annotated[bool, typer.Option("--quick", help="Few repetitions and no ten million clients.")] = False,
+) -> None:
+    """Measure on this machine: medians and spread, ratios within one run.
+
+    Example: fedcohort bench selection
+    """
+    rows, about = BENCHES[known("name", name, BENCHES)](quick)
+    console.print(as_table(rows, title=f"bench {name}: {about}"))
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        console.print(f"fedcohort {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
+) -> None:
+    """Choose which clients train in each round of federated learning when clients fail."""
+
+
+def main() -> None:
+    """Run the command line; 0 done, 2 a mistake of the user's, 130 interrupted."""
+    try:
+        code = app(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = 2
+    except (click.Abort, KeyboardInterrupt):
+        _complain("interrupted; results are written at the end, so none were saved")
+        code = 130
+    except (ValueError, OSError) as error:
+        _complain(str(error))
+        code = 2
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(message: str) -> None:
+    Console(stderr=True).print(f"error: {message}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _run_and_show(name: str, experiment: Experiment, out: Path, overwrite: bool) -> None:
+    """Run, then write results and figures and print the table; a folder of other results is refused before the work."""
+    setting = experiment.setting
+    settings = {"experiment": name, "version": __version__, **setting.as_dict()}
+    claim(out, settings, overwrite)
+    with _progress() as tell:
+        results = experiment.run(setting, tell)
+    rows = experiment.rows(setting, results)
+    save(out, settings, arrays(results))
+    save_csv(out / "summary.csv", rows)
+    where = f"K={setting.num_clients}, k={setting.cohort_size}, T={setting.rounds}, {setting.seeds} seeds, {setting.sampler}"
+    console.print(as_table(rows, title=f"{name}: {where}"))
+    _draw(experiment.report, setting, results, out, experiment.caption)
+
+
+def _draw(report: Callable[..., dict[str, Figure]], setting: Setting, results: Any, out: Path, caption: str) -> None:
+    if can_draw():
+        paths = save_figures(report(setting, results), out)
+        console.print(f"{caption}\nFigures: {', '.join(path.name for path in paths)}", highlight=False)
+    else:
+        console.print("No figures: they need pip install 'fedcohort[plots]'", markup=False, highlight=False)
+    console.print(f"Results: {out}", markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, int, int], None]]:
+    """Yield a function that shows how far each part is; silent where the output is not a terminal."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        tasks: dict[str, Any] = {}
+
+        def tell(part: str, done: int, total: int) -> None:
+            if part not in tasks:
+                tasks[part] = bar.add_task(part, total=total)
+            bar.update(tasks[part], completed=done)
+
+        yield tell
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _numbers(name: str, text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(word) for word in _words(text))
+    except ValueError:
+        raise ValueError(f"{name} must be comma-separated numbers, got {text!r}") from None
+
+
+def _eta(text: str) -> float | str:
+    return "auto" if text == "auto" else _numbers("eta", text)[0] if text else text

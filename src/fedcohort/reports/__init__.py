@@ -1,0 +1,1 @@
+"""WHAT IT LOOKED LIKE: reads results, never computes them."""

@@ -1,0 +1,131 @@
+"""Figures a person would put in a paper: one colour per scheme everywhere, safe for the colour-blind, PNG and SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fedcohort.arrays import Floats, Ints
+from fedcohort.store import written_whole
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Figure
+else:
+    Figure = Any  # matplotlib is loaded when a figure is drawn, not before
+
+# Okabe and Ito's palette, in an order that keeps neighbours apart
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000", "#999933")
+STYLES = ("-", "--", "-.", ":")
+COLOURS = {
+    "e3cs-0": 0,
+    "e3cs-0.5": 1,
+    "e3cs-0.8": 2,
+    "e3cs-inc": 3,
+    "fedcs": 4,
+    "random": 5,
+    "pow-d": 6,
+    "e3cs-robust": 7,
+}
+
+
+def available() -> bool:
+    """Return whether matplotlib is installed: it comes with the extra `plots`."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def save_figures(figures: Mapping[str, Figure], folder: Path) -> list[Path]:
+    """Write every figure as PNG and SVG; return the paths."""
+    paths = [folder / f"{name}.{kind}" for name in figures for kind in ("png", "svg")]
+    for path in paths:
+        with written_whole(path) as draft:
+            figures[path.stem].savefig(draft, dpi=160, metadata={"Date": None} if path.suffix == ".svg" else None)
+    return paths
+
+
+def selections_per_class(counts: Mapping[str, Ints], classes: Ints, rates: Sequence[float]) -> Figure:
+    """Draw box plots of the times each client was asked, one panel per scheme, one box per class, equal scales."""
+    columns = min(3, len(counts))
+    figure = _figure(columns * 2.6, -(-len(counts) // columns) * 2.3)
+    panels = figure.subplots(-(-len(counts) // columns), columns, sharex=True, sharey=True, squeeze=False).ravel()
+    for panel, (name, times) in zip(panels, counts.items(), strict=False):
+        boxes = panel.boxplot(
+            [times[..., classes == c].ravel() for c in range(len(rates))],
+            tick_labels=[f"{rate:g}" for rate in rates],
+            widths=0.6,
+            patch_artist=True,
+            flierprops={"marker": ".", "markersize": 2, "alpha": 0.4, "markeredgecolor": "0.4"},
+            medianprops={"color": "black", "linewidth": 1.2},
+        )
+        for box in boxes["boxes"]:
+            box.set(facecolor=colour_of(name), alpha=0.75)
+        panel.set_title(name)
+        panel.grid(axis="y")
+    for panel in panels[len(counts) :]:
+        panel.set_visible(False)
+    figure.supxlabel("success rate of the class", fontsize=9)
+    figure.supylabel("times asked", fontsize=9)
+    return figure
+
+
+def over_rounds(panels: Mapping[str, Mapping[str, npt.NDArray[Any]]]) -> Figure:
+    """Draw curves [S, T] over rounds, one panel per quantity, stacked: the mean over seeds and a band of one sd."""
+    figure = _figure(6.2, 2.5 * len(panels) + 0.4)
+    axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False).ravel()
+    for panel, (quantity, curves) in zip(axes, panels.items(), strict=True):
+        for name, values in curves.items():
+            _band(panel, name, values)
+        panel.set_ylabel(quantity)
+        panel.grid()
+    axes[-1].set_xlabel("round")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper")
+    return figure
+
+
+def regret_and_bounds(panels: Mapping[str, Mapping[str, Floats]], bounds: Mapping[str, Mapping[str, Floats]]) -> Figure:
+    """Draw regret [S, T] over rounds beside the curves [T] that should bound it, one panel per case."""
+    figure = _figure(3.3 * len(panels), 3.0)
+    axes = figure.subplots(1, len(panels), squeeze=False).ravel()
+    for panel, (case, curves) in zip(axes, panels.items(), strict=True):
+        for place, (name, values) in enumerate(curves.items()):
+            _band(panel, name, values, PALETTE[place])
+        for place, (name, values) in enumerate(bounds[case].items()):
+            panel.plot(values, label=name, color="0.35", linestyle=STYLES[1 + place % 3], linewidth=1.0)
+        panel.set_title(case)
+        panel.set_xlabel("round")
+        panel.grid()
+        panel.legend(fontsize=6.5)
+    axes[0].set_ylabel("regret")
+    return figure
+
+
+def colour_of(name: str) -> str:
+    """Return a scheme's colour, the same in every figure; a scheme without one gets it from its name's length and letters."""
+    return PALETTE[COLOURS.get(name, sum(name.encode())) % len(PALETTE)]
+
+
+def _band(panel: Axes, name: str, values: npt.NDArray[Any], colour: str | None = None) -> None:
+    mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1) if len(values) > 1 else 0.0
+    rounds = np.arange(1, mean.size + 1)
+    colour = colour or colour_of(name)
+    style = STYLES[list(COLOURS).index(name) % 4] if name in COLOURS else "-"
+    panel.plot(rounds, mean, label=name, color=colour, linestyle=style, linewidth=1.3)
+    panel.fill_between(rounds, mean - spread, mean + spread, color=colour, alpha=0.2, linewidth=0)
+
+
+def _figure(width: float, height: float) -> Figure:
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(
+        {"font.size": 8.5, "axes.titlesize": 9, "grid.alpha": 0.35, "grid.linewidth": 0.5, "svg.hashsalt": "fedcohort"}
+    ):
+        return Figure(figsize=(width, height), layout="constrained")

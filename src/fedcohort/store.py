@@ -1,0 +1,75 @@
+"""Results on disk: arrays without pickle, settings beside them, every file written whole or not at all."""
+
+import csv
+import json
+import os
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """Yield a path beside the target to write to; put it in place when done, and leave nothing if that fails."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}{path.suffix}")
+    try:
+        yield draft
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def claim(folder: Path, settings: Mapping[str, Any], overwrite: bool) -> None:
+    """Refuse a folder that holds the results of other settings, unless told to overwrite them."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"out must be a folder, got the file {folder}")
+    if overwrite or not (folder / "settings.json").exists():
+        return
+    if read_settings(folder) != json.loads(json.dumps(settings)):
+        raise ValueError(f"out must not hold results of other settings, got {folder}; choose another or add --overwrite")
+
+
+def save(folder: Path, settings: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Write settings.json and results.npz; the settings come last, so that a folder with settings is complete."""
+    with written_whole(folder / "results.npz") as draft:
+        np.savez_compressed(draft, allow_pickle=False, **arrays)
+    with written_whole(folder / "settings.json") as draft:
+        draft.write_text(json.dumps(settings, indent=2) + "\n")
+
+
+def load(folder: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """Return settings and arrays of a folder that `save` wrote."""
+    settings = read_settings(folder)
+    path = folder / "results.npz"
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return settings, {name: stored[name] for name in stored.files}
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} must be a results file of fedcohort, got: {error}") from None
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Return the settings of a folder of results."""
+    path = folder / "settings.json"
+    try:
+        settings = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} must be a settings file of fedcohort, got: {error}") from None
+    if not isinstance(settings, dict):
+        raise ValueError(f"{path} must hold a table of settings, got {type(settings).__name__}")
+    return settings
+
+
+def save_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows with the keys of the first as header; no rows, an empty file."""
+    with written_whole(path) as draft, draft.open("w", newline="") as file:
+        if rows:
+            writer = csv.DictWriter(file, fieldnames=list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)

@@ -1,0 +1,160 @@
+import io
+import os
+import pickle
+import tarfile
+
+import numpy as np
+import pytest
+from published import cifar_batches, cifar_binary, put, python2_pickle, tar
+
+from fedcohort.data.cifar10 import CIFAR10, from_binary, from_python, source
+from fedcohort.data.locate import obtain
+from fedcohort.data.pickles import unpickle
+
+RECORDS = 4
+
+
+def get(folder):
+    return obtain(source(RECORDS), folder, False, None)
+
+
+def same(data, batches):
+    *train, (test_x, test_y) = batches.values()
+    np.testing.assert_array_equal(data.x.reshape(-1, 3072), np.concatenate([x for x, _ in train]))
+    np.testing.assert_array_equal(data.y, np.concatenate([y for _, y in train]))
+    np.testing.assert_array_equal(data.test_x.reshape(-1, 3072), test_x)
+    np.testing.assert_array_equal(data.test_y, test_y)
+    assert data.x.shape == (5 * RECORDS, 3, 32, 32)
+    return True
+
+
+def python3_pickle(x, y, protocol=2):
+    return pickle.dumps({b"data": x, b"labels": y.tolist(), b"filenames": [b"a.png"]}, protocol)
+
+
+PICKLED = {
+    "python 2": python2_pickle,
+    "python 3": python3_pickle,
+    "text keys": lambda x, y: pickle.dumps({"data": x, "labels": [*map(int, y)]}),
+}
+
+
+@pytest.mark.parametrize("place", [".", "cifar10", "cifar-10-batches-bin"])
+def test_the_binary_version_is_read_from_its_folder(tmp_path, place):
+    batches = cifar_batches(RECORDS)
+    put(tmp_path / place, cifar_binary(batches))
+    assert same(get(tmp_path), batches)
+    assert same(get(tmp_path / place), batches)
+
+
+def test_a_pixel_is_where_the_format_says_red_green_blue_row_by_row():
+    x = np.zeros((RECORDS, 3072), np.uint8)
+    x[0, 1024 + 32 * 5 + 7] = 99  # green, row 5, column 7
+    batches = {name: (x, y) for name, (_, y) in cifar_batches(RECORDS).items()}
+    data = from_binary(cifar_binary(batches), RECORDS)
+    assert np.argwhere(data.test_x).tolist() == [[0, 1, 5, 7]]
+
+
+@pytest.mark.parametrize("version", PICKLED)
+def test_the_python_version_is_read_whoever_pickled_it(tmp_path, version):
+    batches = cifar_batches(RECORDS)
+    put(tmp_path / "cifar-10-batches-py", {name: PICKLED[version](x, y) for name, (x, y) in batches.items()})
+    assert same(get(tmp_path), batches)
+
+
+def test_both_versions_are_read_from_their_archives_and_nothing_is_unpacked(tmp_path):
+    batches = cifar_batches(RECORDS)
+    tar(tmp_path / "cifar-10-python.tar.gz", {n: python2_pickle(x, y) for n, (x, y) in batches.items()}, "cifar-10-batches-py")
+    assert same(get(tmp_path), batches)
+    other = cifar_batches(RECORDS, seed=1)
+    tar(tmp_path / "cifar-10-binary.tar.gz", cifar_binary(other), "cifar-10-batches-bin")
+    assert same(get(tmp_path), other)  # the version without pickles comes first
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_an_archive_cannot_write_outside_nor_smuggle_in_a_link(tmp_path):
+    files = cifar_binary(cifar_batches(RECORDS))
+    (tmp_path / "secret").write_bytes(files["test_batch.bin"])
+    with tarfile.open(tmp_path / "cifar-10-binary.tar.gz", "w:gz") as archive:
+        for name, data in files.items():
+            member = tarfile.TarInfo(f"../../{name}")
+            member.size = len(data)
+            if name == "test_batch.bin":
+                member.type, member.linkname, member.size = tarfile.SYMTYPE, str(tmp_path / "secret"), 0
+            archive.addfile(member, io.BytesIO(data))
+    with pytest.raises(ValueError, match=r"lacks test_batch\.bin"):
+        get(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cifar-10-binary.tar.gz", "secret"]
+
+
+def test_a_truncated_archive_is_refused(tmp_path):
+    path = tmp_path / "cifar-10-binary.tar.gz"
+    tar(path, cifar_binary(cifar_batches(RECORDS)), "cifar-10-batches-bin")
+    path.write_bytes(path.read_bytes()[:20_000])
+    with pytest.raises(ValueError, match="is damaged or truncated"):
+        get(tmp_path)
+
+
+@pytest.mark.parametrize("cut", [1, 3073])
+def test_a_truncated_batch_is_refused_even_at_the_border_of_a_record(cut):
+    files = cifar_binary(cifar_batches(RECORDS))
+    files["data_batch_3.bin"] = files["data_batch_3.bin"][:-cut]
+    with pytest.raises(ValueError, match=r"data_batch_3\.bin must hold 4 records of 3073 bytes, got"):
+        from_binary(files, RECORDS)
+
+
+def test_the_registered_loader_asks_for_all_ten_thousand_records(tmp_path):
+    put(tmp_path, cifar_binary(cifar_batches(RECORDS)))
+    with pytest.raises(ValueError, match=r"data_batch_1\.bin must hold 10000 records"):
+        obtain(CIFAR10, tmp_path, False, None)
+
+
+def test_a_label_out_of_range_is_refused_in_both_versions():
+    batches = cifar_batches(RECORDS)
+    batches["test_batch"][1][2] = 10
+    with pytest.raises(ValueError, match=r"test_batch\.bin must be labels between 0 and 9, got 10 at position 2"):
+        from_binary(cifar_binary(batches), RECORDS)
+    with pytest.raises(ValueError, match="test_batch must be labels between 0 and 9, got 10 at position 2"):
+        from_python({name: python2_pickle(x, y) for name, (x, y) in batches.items()}, RECORDS)
+
+
+class Malicious:
+    def __init__(self, function, *arguments):
+        self.call = (function, arguments)
+
+    def __reduce__(self):
+        return self.call
+
+
+@pytest.mark.parametrize(
+    ("evil", "named"),
+    [
+        (lambda path: Malicious(os.system, f"touch {path}"), "system"),
+        (lambda path: Malicious(eval, f"open({str(path)!r}, 'w')"), "eval"),
+        (lambda path: {b"data": Malicious(open, str(path), "w"), b"labels": []}, "open"),
+        (lambda path: Malicious(getattr, "text", "upper"), "getattr"),
+        (lambda path: np.array([Malicious(os.system, f"touch {path}")], object), "system"),
+    ],
+)
+def test_a_malicious_pickle_is_refused_before_anything_runs(tmp_path, evil, named):
+    data = pickle.dumps(evil(tmp_path / "done"), protocol=2)
+    with pytest.raises(ValueError, match=rf"batch_1 cannot be read .* asks for \w+\.{named}, .* nothing was run"):
+        unpickle(data, "batch_1")
+    assert not (tmp_path / "done").exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "cannot be read as a CIFAR-10 batch"),
+        (b"\x80\x02}(U", "cannot be read as a CIFAR-10 batch"),
+        (pickle.dumps([1, 2]), "must hold a dictionary, got list"),
+        (pickle.dumps({b"data": np.zeros((4, 3072), np.uint8)}, 2), "and a list of 4 'labels'"),
+        (pickle.dumps({b"data": np.zeros((3, 3072), np.uint8), b"labels": [0] * 3}, 2), r"'data' of shape \(4, 3072\)"),
+        (pickle.dumps({b"data": np.zeros((4, 3072), np.float32), b"labels": [0] * 4}, 2), "arrays must be of type u1"),
+        (pickle.dumps({b"data": np.zeros((4, 3072), np.uint8), b"labels": ["a"] * 4}, 2), "must be whole numbers"),
+    ],
+)
+def test_a_damaged_or_foreign_pickle_is_refused(data, message):
+    with pytest.raises(ValueError, match=message):
+        from_python(dict.fromkeys([f"data_batch_{i}" for i in range(1, 6)] + ["test_batch"], data), RECORDS)
