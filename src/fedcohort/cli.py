@@ -33,11 +33,12 @@ app = typer.Typer(
 )
 console = Console()
 DEFAULT = Setting()
+INTERRUPTED = 130
 
 
 @app.command()
 def simulate(
-    selectors: Annotated[str, typer.Option(help="Comma-separated names; see `fedcohort list`.")] = ",".join(DEFAULT.selectors),
+    selectors: Annotated[str, typer.Option(help="Comma-separated names, or 'default'; see `fedcohort list`.")] = "default",
     clients: Annotated[int, typer.Option(help="Number of clients, K.")] = DEFAULT.num_clients,
     cohort: Annotated[int, typer.Option(help="Clients asked per round, k.")] = DEFAULT.cohort_size,
     rounds: Annotated[int, typer.Option(help="Number of rounds, T.")] = DEFAULT.rounds,
@@ -54,7 +55,15 @@ def simulate(
     Example: fedcohort simulate --selectors e3cs-0.5,random --seeds 50 --sampler successive
     """
     setting = Setting(
-        _words(selectors), clients, cohort, rounds, seeds, first_seed, _numbers("rates", rates), _eta(eta), sampler
+        DEFAULT.selectors if selectors == "default" else _words(selectors),
+        clients,
+        cohort,
+        rounds,
+        seeds,
+        first_seed,
+        _numbers("rates", rates),
+        _eta(eta),
+        sampler,
     )
     _run_and_show(
         "simulate",
@@ -73,11 +82,12 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Folder; each experiment gets one of its own inside.")] = Path("runs/reproduce"),
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace results of other settings there.")] = False,
 ) -> None:
-    """Reproduce a figure or theorem of the paper, with its corrections.
+    """Reproduce figure3, figure4, regret (Theorem 1) or all of them, with their corrections.
 
     Example: fedcohort reproduce figure3 figure4 --seeds 50
     """
-    chosen = list(EXPERIMENTS) if "all" in names else [known("name", name, [*EXPERIMENTS, "all"]) for name in names]
+    wanted = [known("name", name, [*EXPERIMENTS, "all"]) for name in names]
+    chosen = list(EXPERIMENTS) if "all" in wanted else wanted
     given: dict[str, Any] = {"seeds": seeds, "rounds": rounds, "sampler": sampler}
     changes = {key: value for key, value in given.items() if value is not None}
     settings = {name: replace(EXPERIMENTS[name].setting, **changes) for name in chosen}  # all checked before any is run
@@ -103,7 +113,7 @@ def bench(
     name: Annotated[str, typer.Argument(help=f"{', '.join(BENCHES)}.")] = "selection",
     quick: Annotated[bool, typer.Option("--quick", help="Few repetitions and no ten million clients.")] = False,
 ) -> None:
-    """Measure on this machine: medians and spread, ratios within one run.
+    """Measure on this machine: medians and spread, ratios within one run. Names: selection.
 
     Example: fedcohort bench selection
     """
@@ -129,14 +139,15 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        _complain(error.format_message().replace("\n", " "))
+        code = 2
+    except (ValueError, OSError, MemoryError) as error:
+        _complain(str(error) or "not enough memory")
         code = 2
     except (click.Abort, KeyboardInterrupt):
+        code = INTERRUPTED
+    if code == INTERRUPTED:  # typer turns Ctrl-C into this code
         _complain("interrupted; results are written at the end, so none were saved")
-        code = 130
-    except (ValueError, OSError) as error:
-        _complain(str(error))
-        code = 2
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -195,4 +206,7 @@ def _numbers(name: str, text: str) -> tuple[float, ...]:
 
 
 def _eta(text: str) -> float | str:
-    return "auto" if text == "auto" else _numbers("eta", text)[0] if text else text
+    try:
+        return "auto" if text == "auto" else float(text)
+    except ValueError:
+        raise ValueError(f"eta must be a number or 'auto', got {text!r}") from None

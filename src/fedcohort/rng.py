@@ -75,15 +75,15 @@ def _rewound(generator: np.random.Generator, unread: int) -> Any:
 
 
 Rng = np.random.Generator | Streams
-RngLike = int | np.random.Generator | Streams | Sequence[int]
+RngLike = int | np.random.Generator | Streams | list[int] | tuple[int, ...] | range
 
 
 def as_rng(rng: RngLike, *purpose: str | int) -> Rng:
     """Return the source of chance for a purpose: of one run for a seed, of many in lock-step for a sequence of seeds."""
     if isinstance(rng, np.random.Generator | Streams):
         return rng
-    if isinstance(rng, Sequence | np.ndarray):
-        return Streams([stream(int(seed), *purpose) for seed in rng])
+    if isinstance(rng, list | tuple | range | np.ndarray):
+        return Streams([stream(seed, *purpose) for seed in rng])
     return stream(rng, *purpose)
 
 

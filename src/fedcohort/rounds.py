@@ -1,24 +1,140 @@
-"""THE LOOP: one deadline round after another. It knows no model and no network."""
+"""THE LOOP: one deadline round after another. It knows no learning library and no network.
 
-from collections.abc import Iterator
+Select, distribute, train; at the deadline stop: what has not arrived is late, what arrived broken is rejected, and both are
+failures. Aggregate what is left, tell the selector. Time is virtual: a world may say how long each client would take.
+"""
+
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import inf
+from typing import Any, Protocol
 
-from fedcohort.arrays import Bools, pick
+import numpy as np
+import numpy.typing as npt
+
+from fedcohort.arrays import Bools, Floats, Ints, pick
 from fedcohort.selection.protocol import Cohort, Outcome, Selector
 
 
 @dataclass(frozen=True, eq=False)
+class Returned:
+    """What a learner made of the updates that arrived: valid [..., k], and the reported loss, nan where there is none."""
+
+    valid: Bools
+    loss: Floats | None = None
+
+
+class Learner(Protocol):
+    """Trains the clients [..., k] that will arrive, checks what they return and aggregates it."""
+
+    def train(self, round: int, clients: Ints, arrived: Bools) -> Returned: ...
+
+
+class NoTraining:
+    """Every update that arrives is valid: selection alone."""
+
+    def train(self, round: int, clients: Ints, arrived: Bools) -> Returned:
+        """Return what arrived."""
+        return Returned(arrived)
+
+
+@dataclass(frozen=True, eq=False)
 class Record:
-    """What came of a round: who was asked and whose update arrived, [..., k]."""
+    """What came of a round.
+
+    arrived: [..., k] before the deadline; valid: [..., k] arrived and sound; loss: [..., k] as reported, or None;
+    seconds: [...] until the round closed: the last answer, or the deadline if one was missing;
+    wasted:  [...] client-seconds of those asked whose update did not count.
+    """
 
     cohort: Cohort
     arrived: Bools
+    valid: Bools
+    loss: Floats | None
+    seconds: Floats
+    wasted: Floats
 
 
-def play(selector: Selector, answers: Iterator[Bools], rounds: int) -> Iterator[Record]:
-    """Yield one record per round; many runs in lock-step where the selector and the world have a batch axis."""
-    for round, would_answer in zip(range(rounds), answers, strict=False):
+def play(
+    selector: Selector,
+    world: Iterable[npt.NDArray[Any]],
+    rounds: int,
+    learner: Learner | None = None,
+    *,
+    deadline: float = inf,
+    start: int = 0,
+) -> Iterator[Record]:
+    """Yield one record per round; many runs in lock-step where the selector and the world have a batch axis.
+
+    The world's rows [..., K] say who would answer (bool), or after how many seconds (float, inf for never). `start` is the
+    first round to play: the rows before it, which a restored selector has seen, are skipped.
+    """
+    learner = learner or NoTraining()
+    for round, row in zip(range(rounds), world, strict=False):
+        if round < start:
+            continue
         cohort = selector.select(round)
-        arrived = pick(would_answer, cohort.clients)
-        selector.update(Outcome(cohort, arrived))
-        yield Record(cohort, arrived)
+        duration, limit = _durations(pick(row, cohort.clients), deadline)
+        arrived = duration <= limit
+        returned = learner.train(round, cohort.clients, arrived)
+        selector.update(Outcome(cohort, returned.valid, returned.loss))
+        spent = np.minimum(duration, limit)
+        seconds = spent.max(axis=-1, initial=0.0)
+        wasted = np.where(returned.valid, 0.0, spent).sum(axis=-1)
+        yield Record(cohort, arrived, returned.valid, returned.loss, seconds, wasted)
+
+
+def _durations(row: npt.NDArray[Any], deadline: float) -> tuple[Floats, float]:
+    """Return seconds and the deadline; where the world only says who answers, both are one."""
+    if row.dtype == np.bool_:
+        return np.where(row, 1.0, inf), 1.0
+    if deadline == inf and np.isinf(row).any():
+        raise ValueError("deadline must be finite where a client may never answer, got inf")
+    return row, deadline
+
+
+class Lockstep:
+    """Several selectors side by side, as one: their runs are concatenated along the batch axis."""
+
+    def __init__(self, selectors: list[Selector], runs: list[int]) -> None:
+        self.selectors, self.runs = selectors, runs
+        self.num_clients, self.cohort_size = selectors[0].num_clients, selectors[0].cohort_size
+        self._asked: list[Cohort] = []
+
+    def select(self, round: int, available: npt.ArrayLike | None = None) -> Cohort:
+        """Ask every selector for its runs' cohorts [R, k]."""
+        mask = None if available is None else np.split(np.asarray(available), self._borders)
+        self._asked = [s.select(round, None if mask is None else mask[i]) for i, s in enumerate(self.selectors)]
+        clients = np.concatenate([cohort.clients for cohort in self._asked])
+        return Cohort(round, clients, np.concatenate([cohort.inclusion for cohort in self._asked]))
+
+    def update(self, outcome: Outcome) -> None:
+        """Tell every selector about its own runs."""
+        if not self._asked:
+            raise ValueError(f"update needs a cohort from select first, got an outcome for round {outcome.cohort.round}")
+        success = np.split(outcome.success, self._borders)
+        loss = [None] * len(self.selectors) if outcome.loss is None else np.split(outcome.loss, self._borders)
+        for selector, cohort, arrived, reported in zip(self.selectors, self._asked, success, loss, strict=True):
+            selector.update(Outcome(cohort, arrived, reported))
+        self._asked = []
+
+    def join(self, count: int = 1) -> None:
+        """Add clients to every selector."""
+        for selector in self.selectors:
+            selector.join(count)
+        self.num_clients += count
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the states of all selectors, by place."""
+        return {str(place): selector.state_dict() for place, selector in enumerate(self.selectors)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore every selector; a state of another number of selectors is refused."""
+        if len(state) != len(self.selectors):
+            raise ValueError(f"state must hold {len(self.selectors)} selectors, got {len(state)}")
+        for place, selector in enumerate(self.selectors):
+            selector.load_state_dict(state[str(place)])
+
+    @property
+    def _borders(self) -> list[int]:
+        return [int(border) for border in np.cumsum(self.runs)[:-1]]

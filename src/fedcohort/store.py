@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,8 +28,9 @@ def written_whole(path: Path) -> Iterator[Path]:
 
 def claim(folder: Path, settings: Mapping[str, Any], overwrite: bool) -> None:
     """Refuse a folder that holds the results of other settings, unless told to overwrite them."""
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"out must be a folder, got the file {folder}")
+    for part in (folder, *folder.parents):
+        if part.exists() and not part.is_dir():
+            raise ValueError(f"out must be a folder, got {folder}, where {part} is a file")
     if overwrite or not (folder / "settings.json").exists():
         return
     if read_settings(folder) != json.loads(json.dumps(settings)):
@@ -37,6 +39,7 @@ def claim(folder: Path, settings: Mapping[str, Any], overwrite: bool) -> None:
 
 def save(folder: Path, settings: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     """Write settings.json and results.npz; the settings come last, so that a folder with settings is complete."""
+    (folder / "settings.json").unlink(missing_ok=True)
     with written_whole(folder / "results.npz") as draft:
         np.savez_compressed(draft, allow_pickle=False, **arrays)
     with written_whole(folder / "settings.json") as draft:
@@ -48,10 +51,14 @@ def load(folder: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     settings = read_settings(folder)
     path = folder / "results.npz"
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            return settings, {name: stored[name] for name in stored.files}
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+    except (OSError, ValueError, EOFError, TypeError, zlib.error, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} must be a results file of fedcohort, got: {error}") from None
+    strange = [name for name, value in arrays.items() if not isinstance(value, np.ndarray)]
+    if strange:
+        raise ValueError(f"{path} must hold arrays alone, got {strange[0]!r}")
+    return settings, arrays
 
 
 def read_settings(folder: Path) -> dict[str, Any]:

@@ -2,7 +2,7 @@ from math import e, log
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fedcohort.selection.allocation import allocate
@@ -232,12 +232,12 @@ def test_when_nobody_is_available_the_round_is_skipped(update, rng):
 def test_absent_clients_keep_their_share_exactly_and_those_present_keep_theirs_together(case, bits):
     selector, success = case
     present = np.array([bool(bits >> i & 1) for i in range(selector.num_clients)])
+    assume(present.any())
     before = selector.log_weights.copy()
     cohort = selector.select(0, present)
     selector.update(Outcome(cohort, success[: cohort.clients.size]))
     assert (selector.log_weights[~present] == before[~present]).all()
-    if present.any():
-        close(log_sum(selector.log_weights[present]), log_sum(before[present]), 1e-12)
+    close(log_sum(selector.log_weights[present]), log_sum(before[present]), 1e-12)
 
 
 @pytest.mark.parametrize("update", ["paper", "robust"])
@@ -280,7 +280,7 @@ def test_the_automatic_rate_is_at_most_one():
     assert E3CS(100, 20, rng=0, eta="auto", quota=1.0, horizon=2500).eta == 1.0
 
 
-def test_a_sampler_that_knows_no_such_client_is_not_believed():
+def test_an_outcome_of_other_clients_teaches_nothing():
     selector = E3CS(5, 2, rng=0)
     cohort = selector.select(0)
     before = selector.log_weights.copy()

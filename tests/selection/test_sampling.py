@@ -14,7 +14,7 @@ ALMOST_ONE = 1 - 2.0**-53
 TARGETS = {
     "equal": np.full(8, 3 / 8),
     "with ones and zeros": np.array([1, 0, 0.5, 0.25, 0, 0.25, 1, 0.7, 0.3, 1]),
-    "very uneven": np.array([0.99, 0.01, 0.02, 0.98, 0.5, 0.95, 0.03, 0.02, 0.4, 0.1]),
+    "very uneven": np.array([1, 0, 0.99, 0.01, 0.02, 0.98, 0.5, 0.95, 0.03, 0.02, 0.4, 0.1]),
     "graded": np.arange(1, 13) / 13,
 }
 SUCCESSIVE = [  # p, exact inclusion probabilities under one draw after the other
@@ -71,7 +71,7 @@ def test_marks_fall_where_the_hand_worked_case_says(start, clients):
 
 @pytest.mark.parametrize(
     ("name", "target"),
-    [*(("systematic", target) for target in TARGETS), ("pivotal", "with ones and zeros"), ("pivotal", "very uneven")],
+    [*(("systematic", target) for target in TARGETS), ("pivotal", "very uneven")],
 )
 def test_exact_samplers_hit_their_targets(name, target):
     p = TARGETS[target]

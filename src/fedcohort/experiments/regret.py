@@ -169,7 +169,7 @@ def fractions_of(selector: str, rounds: int) -> Floats:
 def best_rate(fractions: Floats, num_clients: int, cohort_size: int) -> float:
     """Return the rate that minimises the bound of Theorem 1: sqrt(K ln K / sum R_t)."""
     spare, _ = spare_and_floors(fractions, num_clients, cohort_size)
-    return sqrt(num_clients * log(num_clients) / float(spare.sum()))
+    return sqrt(num_clients * log(num_clients) / float(spare.sum())) if spare.sum() > 0 else 1.0
 
 
 def _row(case: Case, played: Played) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Bools, Floats, Ints, row_starts
-from fedcohort.checks import between, known, whole
+from fedcohort.checks import between, known, positive, whole
 from fedcohort.metrics import class_quartiles, jain
 from fedcohort.rounds import play
 from fedcohort.selection.protocol import Selector
@@ -42,6 +42,8 @@ class Setting:
         whole("seeds", self.seeds, 1)
         whole("first_seed", self.first_seed, 0)
         known("sampler", self.sampler, SAMPLERS)
+        if self.eta != "auto":
+            positive("eta", self.eta)
         for rate in self.rates:
             between("rates", rate, 0.0, 1.0)
         for name in self.selectors:
@@ -121,7 +123,7 @@ def collect(
 
 
 def summary(setting: Setting, results: dict[str, Played]) -> list[dict[str, Any]]:
-    """Return one row of figures per selector: means over seeds, sd where it matters."""
+    """Return one row of figures per selector: means over seeds; `asked r` is the median client's of the class of rate r."""
     classes = class_of(setting.num_clients, len(setting.rates))
     rows = []
     for name, played in results.items():
@@ -133,8 +135,8 @@ def summary(setting: Setting, results: dict[str, Played]) -> list[dict[str, Any]
             "CEP sd": float(cep.std(ddof=1)) if setting.seeds > 1 else float("nan"),
             "Jain": float(jain(played.counts).mean()),
         }
-        for rate, (low, median, high) in zip(setting.rates, class_quartiles(played.counts, classes), strict=True):
-            row[f"asked at rate {rate:g}"] = f"{low:.0f}/{median:.0f}/{high:.0f}"
+        for rate, (_, median, _) in zip(setting.rates, class_quartiles(played.counts, classes), strict=True):
+            row[f"asked {rate:g}"] = float(median)
         rows.append(row)
     return rows
 

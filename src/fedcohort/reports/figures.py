@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +20,23 @@ if TYPE_CHECKING:
 else:
     Figure = Any  # matplotlib is loaded when a figure is drawn, not before
 
+P = ParamSpec("P")
+STYLE: Any = {
+    "font.size": 8.5,
+    "axes.titlesize": 9,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.alpha": 0.3,
+    "grid.linewidth": 0.5,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "svg.hashsalt": "fedcohort",
+}
 # Okabe and Ito's palette, in an order that keeps neighbours apart
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000", "#999933")
+POINTS = 400  # per curve: more than a page can show, and the file stays small
 STYLES = ("-", "--", "-.", ":")
 COLOURS = {
     "e3cs-0": 0,
@@ -31,6 +48,27 @@ COLOURS = {
     "pow-d": 6,
     "e3cs-robust": 7,
 }
+
+
+def _styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
+    """Draw with this module's fonts and lines, whatever the user's settings are."""
+
+    @wraps(draw)
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> Figure:
+        with _style():
+            return draw(*args, **kwargs)
+
+    return drawn
+
+
+@contextmanager
+def _style() -> Iterator[None]:
+    from matplotlib import rc_context, rcdefaults
+
+    with rc_context():
+        rcdefaults()
+        with rc_context(STYLE):
+            yield
 
 
 def available() -> bool:
@@ -46,17 +84,17 @@ def save_figures(figures: Mapping[str, Figure], folder: Path) -> list[Path]:
     """Write every figure as PNG and SVG; return the paths."""
     paths = [folder / f"{name}.{kind}" for name in figures for kind in ("png", "svg")]
     for path in paths:
-        with written_whole(path) as draft:
+        with written_whole(path) as draft, _style():
             figures[path.stem].savefig(draft, dpi=160, metadata={"Date": None} if path.suffix == ".svg" else None)
     return paths
 
 
+@_styled
 def selections_per_class(counts: Mapping[str, Ints], classes: Ints, rates: Sequence[float]) -> Figure:
     """Draw box plots of the times each client was asked, one panel per scheme, one box per class, equal scales."""
-    columns = min(3, len(counts))
-    figure = _figure(columns * 2.6, -(-len(counts) // columns) * 2.3)
-    panels = figure.subplots(-(-len(counts) // columns), columns, sharex=True, sharey=True, squeeze=False).ravel()
-    for panel, (name, times) in zip(panels, counts.items(), strict=False):
+    figure, panels = _grid(len(counts), 3, 2.3, 2.0)
+    highest = max(int(times.max()) for times in counts.values())
+    for panel, (name, times) in zip(panels, counts.items(), strict=True):
         boxes = panel.boxplot(
             [times[..., classes == c].ravel() for c in range(len(rates))],
             tick_labels=[f"{rate:g}" for rate in rates],
@@ -68,64 +106,66 @@ def selections_per_class(counts: Mapping[str, Ints], classes: Ints, rates: Seque
         for box in boxes["boxes"]:
             box.set(facecolor=colour_of(name), alpha=0.75)
         panel.set_title(name)
-        panel.grid(axis="y")
-    for panel in panels[len(counts) :]:
-        panel.set_visible(False)
+        panel.set_ylim(-0.03 * highest, 1.05 * highest)
     figure.supxlabel("success rate of the class", fontsize=9)
     figure.supylabel("times asked", fontsize=9)
     return figure
 
 
+@_styled
 def over_rounds(panels: Mapping[str, Mapping[str, npt.NDArray[Any]]]) -> Figure:
-    """Draw curves [S, T] over rounds, one panel per quantity, stacked: the mean over seeds and a band of one sd."""
-    figure = _figure(6.2, 2.5 * len(panels) + 0.4)
-    axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False).ravel()
+    """Draw curves [S, T] over rounds, one panel per quantity: the mean over seeds and a band of one sd."""
+    figure, axes = _grid(len(panels), 2, 3.6, 3.0)
     for panel, (quantity, curves) in zip(axes, panels.items(), strict=True):
         for name, values in curves.items():
             _band(panel, name, values)
-        panel.set_ylabel(quantity)
-        panel.grid()
-    axes[-1].set_xlabel("round")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper")
+        panel.set_title(quantity)
+        panel.set_xlabel("round")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return figure
 
 
+@_styled
 def regret_and_bounds(panels: Mapping[str, Mapping[str, Floats]], bounds: Mapping[str, Mapping[str, Floats]]) -> Figure:
     """Draw regret [S, T] over rounds beside the curves [T] that should bound it, one panel per case."""
-    figure = _figure(3.3 * len(panels), 3.0)
-    axes = figure.subplots(1, len(panels), squeeze=False).ravel()
+    figure, axes = _grid(len(panels), 3, 2.6, 2.5)
     for panel, (case, curves) in zip(axes, panels.items(), strict=True):
         for place, (name, values) in enumerate(curves.items()):
             _band(panel, name, values, PALETTE[place])
         for place, (name, values) in enumerate(bounds[case].items()):
-            panel.plot(values, label=name, color="0.35", linestyle=STYLES[1 + place % 3], linewidth=1.0)
+            panel.plot(
+                np.arange(1, values.size + 1), values, label=name, color="0.35", linestyle=STYLES[1 + place % 3], linewidth=1.0
+            )
         panel.set_title(case)
         panel.set_xlabel("round")
-        panel.grid()
-        panel.legend(fontsize=6.5)
+        panel.legend(fontsize=6)
     axes[0].set_ylabel("regret")
     return figure
 
 
 def colour_of(name: str) -> str:
-    """Return a scheme's colour, the same in every figure; a scheme without one gets it from its name's length and letters."""
+    """Return a scheme's colour, the same in every figure; one without a place here gets it from its letters."""
     return PALETTE[COLOURS.get(name, sum(name.encode())) % len(PALETTE)]
 
 
 def _band(panel: Axes, name: str, values: npt.NDArray[Any], colour: str | None = None) -> None:
+    at = np.unique(np.linspace(0, values.shape[1] - 1, min(values.shape[1], POINTS)).astype(int))
+    rounds, values = at + 1, values[:, at]
     mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1) if len(values) > 1 else 0.0
-    rounds = np.arange(1, mean.size + 1)
     colour = colour or colour_of(name)
     style = STYLES[list(COLOURS).index(name) % 4] if name in COLOURS else "-"
     panel.plot(rounds, mean, label=name, color=colour, linestyle=style, linewidth=1.3)
     panel.fill_between(rounds, mean - spread, mean + spread, color=colour, alpha=0.2, linewidth=0)
 
 
-def _figure(width: float, height: float) -> Figure:
-    from matplotlib import rc_context
+def _grid(count: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+    """Return a figure with so many panels in rows of at most `columns`; the lowest panel of each column shows its ticks."""
     from matplotlib.figure import Figure
 
-    with rc_context(
-        {"font.size": 8.5, "axes.titlesize": 9, "grid.alpha": 0.35, "grid.linewidth": 0.5, "svg.hashsalt": "fedcohort"}
-    ):
-        return Figure(figsize=(width, height), layout="constrained")
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    figure = Figure(figsize=(columns * width, rows * height), layout="constrained")
+    panels = list(figure.subplots(rows, columns, squeeze=False).ravel())
+    for panel in panels[count:]:
+        panel.remove()
+    return figure, panels[:count]

@@ -3,14 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rich.box import SIMPLE
 from rich.table import Table
 
 
 def as_table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> Table:
     """Return a table with the keys of the first row as header; numbers to the right, in few digits."""
-    table = Table(title=title, title_justify="left", header_style="bold")
-    for key, value in (rows[0] if rows else {}).items():
-        table.add_column(key, justify="left" if isinstance(value, str) and not value[:1].isdigit() else "right")
+    table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE, pad_edge=False)
+    for place, (key, value) in enumerate((rows[0] if rows else {}).items()):
+        left = isinstance(value, str) and not value[:1].isdigit()
+        table.add_column(key, justify="left" if left else "right", no_wrap=place == 0, overflow="fold")
     for row in rows:
         table.add_row(*(shown(value) for value in row.values()))
     return table

@@ -11,7 +11,7 @@ which one lucky client makes all others vanish.
 """
 
 from dataclasses import dataclass
-from math import ceil, isfinite
+from math import ceil
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from fedcohort.arrays import Bools, Floats
 from fedcohort.checks import between, whole
 
 FAR_ABOVE = 100.0  # nats above rank ceil(rho): beyond any cap, as theta <= K w_(r) / (rho - r + 1)
+LARGEST_LOG = 1e300
 TIE = 1e-12  # relative width of the cap: clients on it are not capped, whatever the rounding
 
 
@@ -42,8 +43,9 @@ def allocate(log_weights: npt.ArrayLike, cohort_size: int, floor: float = 0.0) -
     logs = np.asarray(log_weights, dtype=np.float64)
     if logs.ndim == 0 or logs.shape[-1] == 0:
         raise ValueError(f"log_weights must be an array [..., K] with K of at least 1, got shape {logs.shape}")
-    if not isfinite(logs.max() - logs.min()):
-        raise ValueError(f"log_weights must be finite, got {logs[~np.isfinite(logs)][0]}")
+    if not (logs.max() <= LARGEST_LOG and logs.min() >= -LARGEST_LOG):  # nan compares false
+        bad = logs[~(np.abs(logs) <= LARGEST_LOG)][0]
+        raise ValueError(f"log_weights must be finite, between -{LARGEST_LOG} and {LARGEST_LOG}, got {bad}")
     num_clients = logs.shape[-1]
     size = whole("cohort_size", cohort_size, 1, num_clients)
     most = size / num_clients

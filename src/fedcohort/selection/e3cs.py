@@ -46,6 +46,7 @@ class E3CS:
         self.cohort_size = whole("cohort_size", cohort_size, 1, num_clients)
         self.quota = quota if callable(quota) else constant(between("quota", quota, 0.0, 1.0))
         self.update_rule = known("update", update, UPDATES)
+        self.kind = f"E3CS {update}"
         self.share = between("share", share, 0.0, 1.0)
         self.sampler = known("sampler", sampler, SAMPLERS)
         self.eta = self._rate(eta, horizon)
@@ -71,11 +72,11 @@ class E3CS:
 
     def update(self, outcome: Outcome) -> None:
         """Learn from who answered; nothing is learnt where everyone present was asked or the floor took all (R = 0)."""
-        answer_to(self.asked, outcome)
-        step = self._step(outcome.cohort)
+        asked = answer_to(self.asked, outcome)
+        step = self._step(asked)
         if self.log_cap is not None and step.any():
             learn = self._add_gains if self.update_rule == "paper" else self._charge_losses
-            learn(outcome, step, self.log_cap)
+            learn(asked, outcome.success, step, self.log_cap)
         self.asked = self.present = self.log_cap = None
 
     def join(self, count: int = 1) -> None:
@@ -94,18 +95,16 @@ class E3CS:
         return between(f"quota({round})", self.quota(round), 0.0, 1.0)
 
     def state_dict(self) -> State:
-        return snapshot(self, "log_weights", "present", "log_cap")
+        return snapshot(self, ("log_weights",), in_flight=("present", "log_cap"))
 
     def load_state_dict(self, state: State) -> None:
-        restore(self, state, "log_weights", "present", "log_cap")
+        restore(self, state, ("log_weights",), in_flight=("present", "log_cap"))
 
     def _draw(self, granted: float, size: int, present: Bools | None) -> tuple[Ints, Floats, Floats]:
         """Return the clients, their inclusion probabilities and log theta; `granted` is sigma_t times the clients present."""
         floor = granted / self.num_clients
-        if present is None and self.num_clients >= large.LARGE and self.log_weights.ndim == 1 and self.sampler == "systematic":
-            drawn = large.draw(self.log_weights, size, floor, self.rng)
-            if drawn is not None:
-                return drawn.clients, drawn.inclusion, np.asarray(drawn.log_cap)
+        if present is None and self.num_clients >= large.LARGE and self.sampler == "systematic":
+            return large.draw(self.log_weights, size, floor, self.rng)
         if present is None:
             allocation = allocate(self.log_weights, size, floor)
         else:
@@ -118,19 +117,18 @@ class E3CS:
         size = cohort.clients.shape[-1]
         count = np.asarray(self.num_clients if self.present is None else self.present.sum(axis=-1))
         spare = size * (1 - self.fraction(cohort.round)) * (count > size)
-        return np.asarray(self.eta * spare / count)[..., None]
+        return np.asarray(self.eta * spare / np.maximum(count, 1))[..., None]
 
-    def _add_gains(self, outcome: Outcome, step: Floats, log_cap: Floats) -> None:
-        clients = outcome.cohort.clients
-        old = pick(self.log_weights, clients)
-        gain = outcome.success / outcome.cohort.inclusion  # unbiased for every client, if the sampler is exact
+    def _add_gains(self, asked: Cohort, success: Floats, step: Floats, log_cap: Floats) -> None:
+        old = pick(self.log_weights, asked.clients)
+        gain = success / asked.inclusion  # unbiased for every client, if the sampler is exact
         gain[above_cap(old, log_cap)] = 0.0  # S_t keeps its weight
-        place(self.log_weights, clients, old + step * gain)
+        place(self.log_weights, asked.clients, old + step * gain)
 
-    def _charge_losses(self, outcome: Outcome, step: Floats, log_cap: Floats) -> None:
-        clients, present, count = outcome.cohort.clients, self.present, self.num_clients
+    def _charge_losses(self, asked: Cohort, success: Floats, step: Floats, log_cap: Floats) -> None:
+        present, count = self.present, self.num_clients
         logs = np.minimum(self.log_weights, log_cap[..., None])
-        place(logs, clients, pick(logs, clients) - step * (1 - outcome.success) / outcome.cohort.inclusion)
+        place(logs, asked.clients, pick(logs, asked.clients) - step * (1 - success) / asked.inclusion)
         if present is not None:
             count = present.sum(axis=-1, keepdims=True)
             logs[~present] = -np.inf

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from fedcohort.arrays import State
+from fedcohort.arrays import Floats, State
 from fedcohort.checks import array_of, known, whole
 from fedcohort.rng import RngLike, as_rng, batch_shape
 from fedcohort.selection.protocol import Cohort, Outcome, answer_to, present_mask, reachable_size, restore, snapshot
@@ -14,6 +14,8 @@ TIES = ("random", "order")
 class FedCS:
     """Ask the k available clients of the highest success rate; equal rates rank at random, drawn once, or by id."""
 
+    kind = "FedCS"
+
     def __init__(
         self, num_clients: int, cohort_size: int, *, success_rates: npt.ArrayLike, rng: RngLike, ties: str = "random"
     ) -> None:
@@ -23,13 +25,16 @@ class FedCS:
         self.ties = known("ties", ties, TIES)
         self.rng = as_rng(rng, "selection")
         self.asked: Cohort | None = None
-        self.places = self._rank(self.success_rates)
+        self.lots = self._draw_lots(num_clients)
 
     def select(self, round: int, available: npt.ArrayLike | None = None) -> Cohort:
+        whole("round", round, 0)
         present = present_mask(available, self.num_clients, batch_shape(self.rng))
         size = reachable_size(self.cohort_size, present)
-        places = self.places if present is None else np.where(present, self.places, self.num_clients)
-        clients = np.sort(np.argsort(places, axis=-1, kind="stable")[..., :size], axis=-1)
+        worth = np.broadcast_to(self.success_rates, self.lots.shape)
+        if present is not None:
+            worth = np.where(present, worth, -1.0)
+        clients = np.sort(np.lexsort((self.lots, -worth), axis=-1)[..., :size], axis=-1)
         self.asked = Cohort(round, clients, np.ones(clients.shape))
         return self.asked
 
@@ -44,19 +49,17 @@ class FedCS:
             raise ValueError(f"success_rates must be given for the {count} clients that join FedCS, got None")
         rates = array_of("success_rates", success_rates, (count,), 0.0, 1.0)
         self.success_rates = np.concatenate([self.success_rates, rates])
+        self.lots = np.concatenate([self.lots, self._draw_lots(count)], axis=-1)
         self.num_clients += count
         self.asked = None
-        self.places = self._rank(self.success_rates)
 
     def state_dict(self) -> State:
-        return snapshot(self, "places")
+        return snapshot(self, ("lots",))
 
     def load_state_dict(self, state: State) -> None:
-        restore(self, state, "places")
+        restore(self, state, ("lots",))
 
-    def _rank(self, rates: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-        """Return each client's place in the order of preference, [..., K], 0 the best."""
-        shape = (*batch_shape(self.rng), self.num_clients)
-        lots = self.rng.random(shape) if self.ties == "random" else np.broadcast_to(np.arange(float(self.num_clients)), shape)
-        order = np.lexsort((lots, np.broadcast_to(-rates, shape)), axis=-1)
-        return np.argsort(order, axis=-1)
+    def _draw_lots(self, count: int) -> Floats:
+        """Return who goes first among equals [..., count]: the lower lot, or with all lots zero the lower id."""
+        shape = (*batch_shape(self.rng), count)
+        return self.rng.random(shape).copy() if self.ties == "random" else np.zeros(shape)

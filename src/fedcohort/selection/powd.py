@@ -21,6 +21,8 @@ LossProbe = Callable[[Ints], npt.ArrayLike]
 class PowD:
     """Ask the k lossiest of d candidates; inclusion is the chance of being a candidate, all that is known of it."""
 
+    kind = "PowD"
+
     def __init__(
         self, num_clients: int, cohort_size: int, *, loss_of: LossProbe, rng: RngLike, candidates: int | None = None
     ) -> None:
@@ -56,6 +58,8 @@ class PowD:
 class LastLoss:
     """Ask the k candidates whose last reported loss is highest; who never reported comes first."""
 
+    kind = "LastLoss"
+
     def __init__(self, num_clients: int, cohort_size: int, *, rng: RngLike, candidates: int | None = None) -> None:
         self.num_clients = whole("num_clients", num_clients, 1)
         self.cohort_size = whole("cohort_size", cohort_size, 1, num_clients)
@@ -83,10 +87,10 @@ class LastLoss:
         self.asked = None
 
     def state_dict(self) -> State:
-        return snapshot(self, "last_losses")
+        return snapshot(self, ("last_losses",))
 
     def load_state_dict(self, state: State) -> None:
-        restore(self, state, "last_losses")
+        restore(self, state, ("last_losses",))
 
 
 def _candidates(candidates: int | None, num_clients: int, cohort_size: int) -> int:

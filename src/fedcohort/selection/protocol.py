@@ -88,7 +88,7 @@ def present_mask(available: npt.ArrayLike | None, num_clients: int, batch: tuple
     given = np.asarray(available)
     if given.dtype == np.bool_:
         if given.shape not in ((num_clients,), (*batch, num_clients)):
-            raise ValueError(f"available must have shape {(*batch, num_clients)} or {(num_clients,)}, got {given.shape}")
+            raise ValueError(f"available must have shape {(*batch, num_clients)}, got {given.shape}")
         return np.broadcast_to(given, (*batch, num_clients))
     if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
         raise ValueError(f"available must be a mask of {num_clients} clients or an array of client ids, got {available!r}")
@@ -112,61 +112,65 @@ def reachable_size(cohort_size: int, present: Bools | None) -> int:
     return int(sizes.flat[0])
 
 
-def answer_to(asked: Cohort | None, outcome: Outcome) -> None:
-    """Refuse an outcome that does not answer the cohort last asked."""
+def answer_to(asked: Cohort | None, outcome: Outcome) -> Cohort:
+    """Return the cohort last asked; refuse an outcome that does not answer it."""
     told = outcome.cohort
     if asked is None:
         raise ValueError(f"update needs a cohort from select first, got an outcome for round {told.round}")
     if told.round != asked.round:
         raise ValueError(f"outcome must be for round {asked.round}, the last one selected, got round {told.round}")
     if told is asked:
-        return
+        return asked
     if told.clients.shape != asked.clients.shape or (told.clients != asked.clients).any():
         strange = np.setdiff1d(told.clients, asked.clients)
         who = f"client {strange[0]}" if strange.size else f"clients of shape {told.clients.shape}"
         raise ValueError(f"outcome must be for the clients asked in round {asked.round}, got {who}")
+    return asked
 
 
-class Asked(Protocol):
-    """The part of a selector that a snapshot always holds."""
+class Restorable(Protocol):
+    """The part of a selector that a snapshot always holds; `kind` tells states of different schemes apart."""
 
+    kind: str
     num_clients: int
     cohort_size: int
     rng: Rng
     asked: Cohort | None
 
 
-def snapshot(selector: Asked, *arrays: str) -> State:
-    """Return all that decides the future of a selector: its arrays, the cohort in flight, the generator's state."""
-    asked = selector.asked
-    state: State = {name: np.copy(getattr(selector, name)) for name in arrays if getattr(selector, name) is not None}
-    state |= {"num_clients": selector.num_clients, "cohort_size": selector.cohort_size, "rng": rng_state(selector.rng)}
-    if asked is not None:
-        state["asked"] = {"round": asked.round, "clients": asked.clients, "inclusion": asked.inclusion}
+def snapshot(selector: Restorable, arrays: tuple[str, ...] = (), in_flight: tuple[str, ...] = ()) -> State:
+    """Return all that decides the future of a selector: arrays [..., K], the cohort in flight, the generator's state."""
+    state: State = {name: getattr(selector, name) for name in ("kind", "num_clients", "cohort_size")}
+    state |= {name: np.copy(getattr(selector, name)) for name in arrays}
+    state["rng"] = rng_state(selector.rng)
+    if selector.asked is not None:
+        state["asked"] = {**vars(selector.asked), **{name: getattr(selector, name) for name in in_flight}}
     return state
 
 
-def restore(selector: Asked, state: State, *arrays: str) -> None:
-    """Continue exactly where the snapshot was taken; a state of another kind or size is refused and changes nothing."""
-    strange = set(state) ^ {*arrays, "num_clients", "cohort_size", "rng", "asked"}
-    strange -= {"asked"} | {name for name in arrays if getattr(selector, name) is None}
+def restore(selector: Restorable, state: State, arrays: tuple[str, ...] = (), in_flight: tuple[str, ...] = ()) -> None:
+    """Continue exactly where the snapshot was taken; a state of another scheme or size is refused and changes nothing."""
+    strange = (set(state) - {"asked"}) ^ {"kind", "num_clients", "cohort_size", "rng", *arrays}
     if strange:
-        raise ValueError(
-            f"state must be one of {type(selector).__name__}, got one that differs in {', '.join(sorted(strange))}"
-        )
-    for name in ("num_clients", "cohort_size"):
+        raise ValueError(f"state must be one of {selector.kind}, got one that differs in {', '.join(sorted(strange))}")
+    for name in ("kind", "num_clients", "cohort_size"):
         if state[name] != getattr(selector, name):
             raise ValueError(f"{name} of the state must be {getattr(selector, name)}, got {state[name]}")
-    batch = batch_shape(selector.rng)
+    batch, clients = batch_shape(selector.rng), selector.num_clients
     runs = (len(state["rng"]),) if isinstance(state["rng"], list) else ()
     if runs != batch:
         raise ValueError(f"rng of the state must be for runs of shape {batch}, got {runs}")
-    values = {name: np.copy(state[name]) for name in arrays if name in state}
+    values: State = {name: np.copy(state[name]) for name in arrays}
     for name, value in values.items():
-        if value.shape not in ((*batch, selector.num_clients), batch):
-            raise ValueError(f"{name} of the state must have shape {(*batch, selector.num_clients)}, got {value.shape}")
-    asked = Cohort(**state["asked"]) if "asked" in state else None
+        if value.shape != (*batch, clients) or np.isnan(value).any():
+            raise ValueError(f"{name} of the state must be numbers of shape {(*batch, clients)}, got {value.shape}")
+    asked = None
+    if "asked" in state:
+        asked = Cohort(*(state["asked"][name] for name in ("round", "clients", "inclusion")))
+        values |= {name: state["asked"][name] for name in in_flight}
+        if asked.clients.shape[:-1] != batch or (asked.clients.size and asked.clients.max() >= clients):
+            raise ValueError(f"clients asked in the state must be below {clients}, got {asked.clients}")
     set_rng_state(selector.rng, state["rng"])
-    for name in arrays:
+    for name in arrays + in_flight:
         setattr(selector, name, values.get(name))
     selector.asked = asked

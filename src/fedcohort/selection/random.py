@@ -12,6 +12,8 @@ from fedcohort.selection.protocol import Cohort, Outcome, answer_to, present_mas
 class Random:
     """Ask k clients drawn uniformly, or all available if they are fewer; learn nothing."""
 
+    kind = "Random"
+
     def __init__(self, num_clients: int, cohort_size: int, *, rng: RngLike) -> None:
         self.num_clients = whole("num_clients", num_clients, 1)
         self.cohort_size = whole("cohort_size", cohort_size, 1, num_clients)
@@ -19,6 +21,7 @@ class Random:
         self.asked: Cohort | None = None
 
     def select(self, round: int, available: npt.ArrayLike | None = None) -> Cohort:
+        whole("round", round, 0)
         batch = batch_shape(self.rng)
         present = present_mask(available, self.num_clients, batch)
         size = reachable_size(self.cohort_size, present)

@@ -13,6 +13,7 @@ from math import isfinite
 import numpy as np
 
 from fedcohort.arrays import Bools, Floats, Ints, row_starts
+from fedcohort.checks import between
 from fedcohort.rng import Uniforms
 
 Sampler = Callable[[Floats, Uniforms, int | None], Ints]
@@ -31,6 +32,7 @@ def systematic(p: Floats, rng: Uniforms, size: int | None = None) -> Ints:
 def systematic_at(p: Floats, start: float) -> Ints:
     """Take the clients under the marks 1 - start, 2 - start, … in the order given: no chance is left."""
     k, certain, rest, left = _split(p)
+    between("start", start, 0.0, np.nextafter(1.0, 0.0))
     return _ids(certain | _under_marks(rest, left, np.asarray(start)), k)
 
 
@@ -47,7 +49,8 @@ def successive(p: Floats, rng: Uniforms, size: int | None = None) -> Ints:
     """Draw one client after the other in proportion to p, without replacement: NOT exact, the law of torch.multinomial."""
     k = _checked_size(p) if size is None else size
     waiting = -np.log1p(-rng.random(p.shape))  # first k arrivals of independent Poisson clocks have that law
-    times = np.divide(waiting, p, out=np.full(p.shape, np.inf), where=p > 0)
+    with np.errstate(over="ignore"):  # a p next to zero waits for ever, as it should
+        times = np.divide(waiting, p, out=np.full(p.shape, np.inf), where=p > 0)
     first = np.argpartition(times, k - 1, axis=-1)[..., :k] if k else np.empty((*p.shape[:-1], 0), dtype=np.int64)
     return np.sort(first, axis=-1)
 
@@ -60,17 +63,23 @@ def _checked_size(p: Floats) -> int:
     totals = np.asarray(p.sum(axis=-1))
     least, most = float(totals.min()), float(totals.max())
     k = round(most) if isfinite(most) else -1
-    if not max(most - k, k - least) <= 1e-9 + 1e-12 * p.shape[-1]:
+    if not max(most - k, k - least) <= _slack(p):
         raise ValueError(f"p must sum to one whole number in every row, got {least} to {most}")
     if p.min() < 0 or p.max() > 1 + 1e-12:
         raise ValueError(f"p must be between 0 and 1, got {p.min()} to {p.max()}")
     return k
 
 
+def _slack(p: Floats) -> float:
+    """Return how far a sum of p may be from a whole number."""
+    return float(1e-9 + 1e-12 * p.shape[-1])
+
+
 def _split(p: Floats, size: int | None = None) -> tuple[int, Bools, Floats, Ints]:
     """Return k, who is drawn for certain, p without them, and how many are left to draw."""
     k = _checked_size(p) if size is None else size
-    sure = 1 - (1e-9 if size is None else max(1e-12, 1e-14 * k))  # beyond what rounding of the running sum can do
+    slack = 2 * _slack(p) if size is None else max(1e-12, 1e-14 * k)
+    sure = 1 - slack  # beyond what scaling and rounding of the running sum can do
     if p.max() < sure:
         return k, np.zeros(p.shape, dtype=np.bool_), p, np.asarray(k)
     certain: Bools = p >= sure

@@ -1,6 +1,7 @@
 """Who would answer, round by round: one seed is one world, the same for every selector compared."""
 
 from collections.abc import Iterator
+from itertools import count
 
 import numpy as np
 import numpy.typing as npt
@@ -28,17 +29,17 @@ def class_rates(num_clients: int, rates: npt.ArrayLike = PAPER_RATES) -> Floats:
 
 def bernoulli(rates: Floats, rng: RngLike) -> Iterator[Bools]:
     """Every client answers independently, each with its own rate: one row [..., K] of answers per round."""
+    array_of("rates", rates, (len(rates),), 0.0, 1.0)
     source: Rng = as_rng(rng, "world")
     shape = (*batch_shape(source), len(rates))
-    array_of("rates", rates, (len(rates),), 0.0, 1.0)
-    while True:
-        yield source.random(shape) < rates
+    return (source.random(shape) < rates for _ in count())
 
 
 def local_epochs(num_clients: int, rng: RngLike, choices: tuple[int, ...] = (1, 2, 3, 4)) -> npt.NDArray[np.int64]:
     """Return each client's number of local epochs [..., K], drawn once, independent of how often it fails."""
     source = as_rng(rng, "epochs")
     options = np.array([whole("choices", choice, 1) for choice in choices])
+    whole("number of choices", options.size, 1)
     draws = source.random((*batch_shape(source), whole("num_clients", num_clients, 1)))
     return options[(draws * options.size).astype(np.int64)]
 

@@ -1,0 +1,248 @@
+"""The engine: the models of all runs in lock-step, the data on one device, one batch of local updates per round."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from fedcohort.arrays import Bools, Floats, Ints
+from fedcohort.checks import known
+from fedcohort.learning.aggregation import AGGREGATIONS, server_step
+from fedcohort.learning.flat import flat_weights, forward_of
+from fedcohort.learning.local import Jobs, OneByOne, Sgd, Together, Trained
+from fedcohort.learning.schedule import batches
+from fedcohort.learning.workers import Workers
+from fedcohort.rng import stream
+from fedcohort.rounds import Returned
+
+PRECISIONS = {"float32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16}
+MODES = ("auto", "together", "one-by-one")
+EVALUATION_BATCH = 5000
+CPU_SLOTS = 128  # more do not help: the weights no longer fit the cache
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One of the runs in lock-step: who owns what, and how its clients and its server learn.
+
+    train, test: samples of each client; epochs [K]; mu: FedProx's coefficient, 0 for FedAvg.
+    """
+
+    seed: int
+    train: Sequence[Ints]
+    test: Ints
+    epochs: Ints
+    mu: float = 0.0
+    aggregation: str = "paper"
+    server_rate: float = 1.0
+    server_momentum: float = 0.0
+
+    @property
+    def shares(self) -> Floats:
+        """Each client's share of all training samples."""
+        sizes: Floats = np.array([len(samples) for samples in self.train], dtype=np.float64)
+        return np.asarray(sizes / sizes.sum())
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to compute; float32 is the reference.
+
+    mode: "together", "one-by-one", or "auto": on a CPU whichever a short measurement finds faster, on a GPU together.
+    max_norm: longest change a client may return; what is longer, or not finite, is rejected as a failure.
+    """
+
+    device: str = "cpu"
+    precision: str = "float32"
+    compiled: bool = False
+    mode: str = "auto"
+    slots: int | None = None
+    max_norm: float = float("inf")
+
+
+class Engine:
+    """Trains, aggregates and evaluates all runs; the loop tells it who is asked and whose answer arrives."""
+
+    def __init__(
+        self, modules: Sequence[nn.Module], x: Tensor, y: Tensor, runs: Sequence[Run], sgd: Sgd, options: Options | None = None
+    ) -> None:
+        self.options = options = options or Options()
+        known("mode", options.mode, MODES)
+        known("precision", options.precision, PRECISIONS)
+        self.device = _device(options.device)
+        self.runs, self.sgd, self.module = list(runs), sgd, modules[0].to(self.device)
+        self.x, self.y = x.to(self.device), y.to(self.device)
+        self.models = torch.stack([flat_weights(module).to(self.device) for module in modules])
+        self.velocity = torch.zeros_like(self.models)
+        self.shares = torch.tensor(np.stack([run.shares for run in runs]), dtype=torch.float32, device=self.device)
+        self.workers = Workers(self.module, (os.cpu_count() or 1) if self.device.type == "cpu" else 0)
+        self._dtype = PRECISIONS[options.precision]
+        if self.device.type == "cuda":
+            torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.precision != "float32"
+        self.mode = self._choose_mode() if options.mode == "auto" else options.mode
+        self._trainer: Together | OneByOne | None = None
+        self.client_steps = 0
+
+    def train(self, round: int, clients: Ints, arrived: Bools) -> Returned:
+        """Train the clients [R, k] whose update arrives, drop what is not valid, and move every run's model."""
+        places = np.argwhere(arrived)
+        job_run, job_client = places[:, 0], clients[arrived]
+        valid, loss = np.zeros(arrived.shape, dtype=np.bool_), np.full(arrived.shape, np.nan)
+        change = torch.zeros_like(self.models)
+        weight = torch.zeros(len(self.runs), device=self.device)
+        if job_run.size:
+            jobs = self._jobs(round, job_run, job_client)
+            trained = self.trainer(jobs).train(self.models, jobs)
+            good = self._valid(trained)
+            change, weight = self._sums(trained.change, good, job_run, job_client)
+            valid[arrived], loss[arrived] = good.cpu().numpy(), trained.loss.double().cpu().numpy()
+        self._aggregate(change, weight)
+        return Returned(valid, np.where(valid, loss, np.nan))
+
+    def losses(self, runs: Sequence[int], clients: Ints) -> Floats:
+        """Return the mean loss [n, d] of each run's current model on the training data of these clients [n, d]."""
+
+        def of_run(place: int) -> Floats:
+            parts = [self.runs[runs[place]].train[client] for client in clients[place]]
+            each, _ = self._outputs(runs[place], np.concatenate(parts))
+            borders = np.cumsum([0, *(len(part) for part in parts)])
+            sums: Floats = np.add.reduceat(each.double().cpu().numpy(), borders[:-1])
+            return np.asarray(sums / np.diff(borders))
+
+        return np.stack(self.workers.map(of_run, range(len(runs))))
+
+    def evaluate(self) -> tuple[Floats, Floats]:
+        """Return accuracy and mean loss of every run [R] on the data its clients reserved."""
+
+        def of_run(run: int) -> Tensor:
+            each, right = self._outputs(run, self.runs[run].test)
+            return torch.stack([right.double().mean(), each.double().mean()])
+
+        accuracy, loss = torch.stack(self.workers.map(of_run, range(len(self.runs)))).cpu().numpy().T
+        return accuracy, loss
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return all that training changes."""
+        return {"models": self.models, "velocity": self.velocity}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Continue from a state; one of another model or number of runs is refused."""
+        for name, mine in self.state_dict().items():
+            if name not in state or state[name].shape != mine.shape:
+                got = tuple(state[name].shape) if name in state else "nothing"
+                raise ValueError(f"{name} of the state must have shape {tuple(mine.shape)}, got {got}")
+        self.models, self.velocity = state["models"].to(self.device), state["velocity"].to(self.device)
+
+    @property
+    def model_bytes(self) -> int:
+        """Size of one model as it is sent, in float32."""
+        return 4 * self.models.shape[1]
+
+    def trainer(self, jobs: Jobs) -> Together | OneByOne:
+        """Return the way of training, built at the first round that trains."""
+        self.client_steps += sum(len(rows) for rows in jobs.batches)
+        if self._trainer is None:
+            self._trainer = self._make_trainer(self.mode)
+        return self._trainer
+
+    def _make_trainer(self, mode: str) -> Together | OneByOne:
+        if mode == "one-by-one":
+            return OneByOne(self.workers, self.x, self.y, self.sgd)
+        compiled = self.options.compiled and self.device.type == "cuda"
+        return Together(self.workers, self.x, self.y, self.sgd, self.slots(), self._dtype, compiled)
+
+    def slots(self) -> int:
+        """Return how many jobs step together: as many as keep all slots busy, within memory; the same in every round."""
+        if self.options.slots is not None:
+            return self.options.slots
+        steps = np.concatenate(
+            [[_steps(len(s), int(e), self.sgd.batch_size) for s, e in zip(r.train, r.epochs, strict=True)] for r in self.runs]
+        )
+        typical = 10 * len(self.runs) / self.workers.count * steps.mean() / steps.max()  # ten answers a run
+        most = self._slots_in_memory() if self.device.type != "cpu" else CPU_SLOTS
+        return max(8, int(min(typical, most)) // 8 * 8)
+
+    def _slots_in_memory(self) -> int:
+        """Return a number of slots that surely fits: weights, gradients and activations of all slots at once."""
+        sample = self.x[:1].numel() * 4
+        per_slot = 10 * self.model_bytes + 400 * self.sgd.batch_size * sample
+        free = torch.cuda.mem_get_info(self.device)[0]
+        return max(1, int(0.6 * free / per_slot))
+
+    def _choose_mode(self) -> str:
+        """Return the faster way for this model on this machine, by a short measurement of the same few jobs."""
+        if self.device.type != "cpu":
+            return "together"
+        enough = min(len(self.runs), 4)
+        clients = np.arange(min(8, len(self.runs[0].train)))
+        jobs = self._jobs(0, np.repeat(np.arange(enough), clients.size), np.tile(clients, enough))
+        times = {}
+        for mode in ("together", "one-by-one"):
+            trainer = self._make_trainer(mode)
+            trainer.train(self.models, jobs)
+            start = perf_counter()
+            trainer.train(self.models, jobs)
+            times[mode] = perf_counter() - start
+        return min(times, key=lambda mode: times[mode])
+
+    def _jobs(self, round: int, run: Ints, client: Ints) -> Jobs:
+        orders = []
+        for r, c in zip(run.tolist(), client.tolist(), strict=True):
+            chance = stream(self.runs[r].seed, "batches", round, c)
+            orders.append(batches(self.runs[r].train[c], int(self.runs[r].epochs[c]), self.sgd.batch_size, chance))
+        return Jobs(run, orders, torch.tensor([self.runs[r].mu for r in run.tolist()]))
+
+    def _valid(self, trained: Trained) -> Tensor:
+        norms = torch.linalg.vector_norm(trained.change, dim=1)
+        sound: Tensor = torch.isfinite(norms) & torch.isfinite(trained.loss) & (norms <= self.options.max_norm)
+        return sound
+
+    def _sums(self, change: Tensor, good: Tensor, run: Ints, client: Ints) -> tuple[Tensor, Tensor]:
+        """Return sum of share_i (Theta_i - Theta) [R, P] and of the shares [R], in an order that never changes."""
+        where = torch.from_numpy(run).to(self.device)
+        share = self.shares[where, torch.from_numpy(client).to(self.device)] * good
+        matrix = torch.zeros((len(self.runs), run.size), device=self.device)
+        matrix[where, torch.arange(run.size, device=self.device)] = share
+        return matrix @ torch.where(good[:, None], change, 0.0), matrix.sum(dim=1)
+
+    def _aggregate(self, change: Tensor, weight: Tensor) -> None:
+        of_rule = {
+            name: rule(change, weight) for name, rule in AGGREGATIONS.items() if any(r.aggregation == name for r in self.runs)
+        }
+        chosen = torch.stack([of_rule[run.aggregation][place] for place, run in enumerate(self.runs)])
+        rate = torch.tensor([run.server_rate for run in self.runs], device=self.device)
+        momentum = torch.tensor([run.server_momentum for run in self.runs], device=self.device)
+        some = (weight > 0)[:, None]
+        models, velocity = server_step(self.models, chosen, self.velocity, rate, momentum)
+        self.models, self.velocity = torch.where(some, models, self.models), torch.where(some, velocity, self.velocity)
+
+    @torch.no_grad()
+    def _outputs(self, run: int, samples: Ints) -> tuple[Tensor, Tensor]:
+        """Return the loss of each sample and whether it was classified right."""
+        forward, weights = forward_of(self.workers.module()), self.models[run].to(self._dtype)
+        losses, rights = [], []
+        for part in torch.split(torch.from_numpy(samples).to(self.device), EVALUATION_BATCH):
+            logits = forward(weights, self.x[part].to(self._dtype)).float()
+            losses.append(cross_entropy(logits, self.y[part], reduction="none"))
+            rights.append(logits.argmax(dim=1) == self.y[part])
+        return torch.cat(losses), torch.cat(rights)
+
+
+def _steps(samples: int, epochs: int, batch_size: int) -> int:
+    return epochs * -(-samples // batch_size)
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"device must be one that PyTorch can use here, got {name!r}: {str(error).splitlines()[0]}") from None
+    return device

@@ -1,0 +1,74 @@
+"""A model as one row of numbers: many models are a matrix, an update of all of them is one operation."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from math import prod
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+Forward = Callable[[Tensor, Tensor], Tensor]  # (weights [P], x [B, ...]) -> logits [B, classes]
+
+
+def flat_weights(module: nn.Module) -> Tensor:
+    """Return all parameters of a module as one vector [P]."""
+    return torch.cat([p.detach().reshape(-1) for p in module.parameters()])
+
+
+def views(flat: Tensor, module: nn.Module) -> dict[str, Tensor]:
+    """Return a vector [P] as the module's named parameters, without a copy."""
+    shapes = {name: p.shape for name, p in module.named_parameters()}
+    parts = torch.split(flat, [prod(shape) for shape in shapes.values()])
+    return {name: part.view(shape) for part, (name, shape) in zip(parts, shapes.items(), strict=True)}
+
+
+def forward_of(module: nn.Module) -> Forward:
+    """Return the module as a function of its weights."""
+    return lambda flat, x: functional_call(module, views(flat, module), (x,))
+
+
+class MatmulConv2d(nn.Module):
+    """A convolution written as one matrix product.
+
+    Over many models at once a convolution becomes a grouped one, which libraries run slowly; a matrix product becomes a batched
+    one, which they run fast. Takes over the parameters of the layer it stands for.
+    """
+
+    def __init__(self, conv: nn.Conv2d) -> None:
+        super().__init__()
+        self.weight, self.bias = conv.weight, conv.bias
+        self.stride, self.padding = conv.stride, conv.padding
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return what the convolution returns, [B, C, H, W]."""
+        filters, _, height, width = self.weight.shape
+        (down, across), (vertical, horizontal) = self.stride, (int(self.padding[0]), int(self.padding[1]))
+        x = nn.functional.pad(x, (horizontal, horizontal, vertical, vertical)).permute(0, 2, 3, 1)
+        rows, columns = (x.shape[1] - height) // down + 1, (x.shape[2] - width) // across + 1
+        shifts = [
+            x[:, i : i + down * (rows - 1) + 1 : down, j : j + across * (columns - 1) + 1 : across]
+            for i in range(height)
+            for j in range(width)
+        ]
+        patches = torch.cat(shifts, dim=-1)  # [B, rows, columns, height * width * C]
+        kernel = self.weight.permute(0, 2, 3, 1).reshape(filters, -1)
+        out = patches.flatten(0, 2) @ kernel.T
+        if self.bias is not None:
+            out = out + self.bias
+        return out.view(-1, rows, columns, filters).permute(0, 3, 1, 2)
+
+
+def with_matmul_convolutions(module: nn.Module) -> nn.Module:
+    """Return a copy whose plain convolutions are matrix products; its parameters have the same names and shapes."""
+    copy = deepcopy(module)
+    for layer in list(copy.modules()):
+        for name, child in layer.named_children():
+            if (
+                isinstance(child, nn.Conv2d)
+                and child.groups == 1
+                and child.dilation == (1, 1)
+                and not isinstance(child.padding, str)
+            ):
+                setattr(layer, name, MatmulConv2d(child))
+    return copy

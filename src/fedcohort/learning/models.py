@@ -1,0 +1,83 @@
+"""The paper's two networks and small ones for digits, as plain modules; and what a module must not have."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from fedcohort.checks import known
+
+
+class Cnn(nn.Module):
+    """Two 5x5 convolutions, each with 2x2 max pooling, two hidden layers, one output layer; ReLU, no padding."""
+
+    def __init__(self, shape: tuple[int, ...], classes: int, channels: int, hidden: tuple[int, int]) -> None:
+        super().__init__()
+        side = ((shape[1] - 4) // 2 - 4) // 2
+        self.conv1 = nn.Conv2d(shape[0], channels, 5)
+        self.conv2 = nn.Conv2d(channels, channels, 5)
+        self.full1 = nn.Linear(channels * side * side, hidden[0])
+        self.full2 = nn.Linear(hidden[0], hidden[1])
+        self.out = nn.Linear(hidden[1], classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return logits [B, classes] of images [B, C, H, W]."""
+        x = nn.functional.max_pool2d(torch.relu(self.conv1(x)), 2)
+        x = nn.functional.max_pool2d(torch.relu(self.conv2(x)), 2)
+        x = torch.relu(self.full1(x.flatten(1)))
+        logits: Tensor = self.out(torch.relu(self.full2(x)))
+        return logits
+
+
+def cifar_cnn(shape: tuple[int, ...], classes: int) -> nn.Module:
+    """Return the paper's network for CIFAR-10: 64 channels, 384 and 192 hidden units."""
+    return Cnn(shape, classes, 64, (384, 192))
+
+
+def emnist_cnn(shape: tuple[int, ...], classes: int) -> nn.Module:
+    """Return the paper's network for EMNIST-Letter: 10 channels, 1280 and 256 hidden units."""
+    return Cnn(shape, classes, 10, (1280, 256))
+
+
+def mlp(shape: tuple[int, ...], classes: int) -> nn.Module:
+    """Return one hidden layer of 64 units: for digits, and for data that are not images."""
+    features = int(torch.tensor(shape).prod())
+    return nn.Sequential(nn.Flatten(), nn.Linear(features, 64), nn.ReLU(), nn.Linear(64, classes))
+
+
+def small_cnn(shape: tuple[int, ...], classes: int) -> nn.Module:
+    """Return a 3x3 convolution of 8 channels with pooling and one hidden layer: for digits."""
+    side = (shape[1] - 2) // 2
+    return nn.Sequential(
+        nn.Conv2d(shape[0], 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(8 * side * side, 32), nn.ReLU(),
+        nn.Linear(32, classes),
+    )  # fmt: skip
+
+
+Maker = Callable[[tuple[int, ...], int], nn.Module]
+MODELS: dict[str, Maker] = {"mlp": mlp, "small-cnn": small_cnn, "emnist-cnn": emnist_cnn, "cifar-cnn": cifar_cnn}
+
+
+def make_model(model: str | Maker, shape: tuple[int, ...], classes: int, seed: int) -> nn.Module:
+    """Return a freshly initialised model for samples of this shape; the same seed gives the same weights."""
+    make = MODELS[known("model", model, MODELS)] if isinstance(model, str) else model
+    with torch.random.fork_rng(
+        devices=[]
+    ):  # modules draw their weights from the global generator: lend it a seed, give it back
+        torch.manual_seed(seed)
+        try:
+            made = make(shape, classes)
+        except RuntimeError as error:
+            raise ValueError(f"model must fit samples of shape {shape}, got: {error}") from None
+    refuse_running_statistics(made)
+    return made
+
+
+def refuse_running_statistics(module: nn.Module) -> None:
+    """Refuse layers that change their own buffers while training: averaging weights does not average what they remember."""
+    for name, layer in module.named_modules():
+        if getattr(layer, "track_running_stats", False) or any(True for _ in layer.buffers(recurse=False)):
+            raise ValueError(
+                f"model must have no running statistics, got {type(layer).__name__} at {name or 'the top'!r}; "
+                "use GroupNorm, LayerNorm, or track_running_stats=False"
+            )

@@ -1,0 +1,325 @@
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from fedcohort import __version__, cli
+from fedcohort.experiments import regret
+from fedcohort.experiments.registry import EXPERIMENTS
+from fedcohort.experiments.simulation import Setting
+from fedcohort.selection.registry import SELECTORS
+from fedcohort.selection.sampling import SAMPLERS
+from fedcohort.store import load
+
+TINY = ("--clients", "8", "--cohort", "3", "--rounds", "12", "--seeds", "2")
+COMMANDS = ("simulate", "reproduce", "list", "bench")
+FIGURES = {"figure3.png", "figure3.svg", "figure4.png", "figure4.svg"}
+FILES = {"results.npz", "settings.json", "summary.csv", *FIGURES}
+TERMINAL = ("COLUMNS", "LINES", "TERMINAL_WIDTH", "FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TTY_COMPATIBLE", "NO_COLOR")
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch, tmp_path):
+    """Play without a terminal, in a folder of one's own."""
+    for name in TERMINAL:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Return a function that runs the command line here and returns exit code, output and errors."""
+
+    def run(*args):
+        monkeypatch.setattr(sys, "argv", ["fedcohort", *args])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        return stop.value.code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Spare the time that figures take."""
+    monkeypatch.setattr(cli, "can_draw", lambda: False)
+
+
+def in_a_process(*args, **env):
+    """Run the command line as a user does."""
+    code = "import sys; sys.argv[0] = 'fedcohort'; from fedcohort.cli import main; main()"
+    environ = {key: value for key, value in os.environ.items() if key not in TERMINAL}
+    return subprocess.run(
+        [sys.executable, "-c", code, *args], capture_output=True, encoding="utf-8", env={**environ, **env}, check=False
+    )
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def is_one_line_of_error(err):
+    return err.startswith("error: ") and err.count("\n") == 1 and err.endswith("\n")
+
+
+@pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)], ids=["fedcohort", *COMMANDS])
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_help_of_every_command_fits_in_100_columns_and_cuts_nothing_off(call, command, flag):
+    code, out, err = call(*command, flag)
+    assert (code, err) == (0, "")
+    assert out.lstrip().startswith("Usage: fedcohort")
+    assert max(map(len, out.splitlines())) <= 100
+    assert "…" not in out
+
+
+def test_every_command_is_tested_here(call):
+    _, out, _ = call("--help")
+    found = re.findall(r"^│ ([a-z]+) ", out, flags=re.MULTILINE)
+    assert sorted(found) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize(("command", "names"), [("reproduce", [*EXPERIMENTS, "all"]), ("bench", ["selection"])])
+def test_help_says_which_names_may_be_given(call, command, names):
+    _, out, _ = call(command, "--help")
+    described = out.split("Arguments")[0].split("Example")[0]
+    assert [name for name in names if name not in described] == []
+
+
+def test_the_help_of_simulate_names_the_samplers(call):
+    _, out, _ = call("simulate", "--help")
+    assert [name for name in SAMPLERS if name not in out] == []
+
+
+def test_the_version_is_shown(call):
+    assert call("--version") == (0, f"fedcohort {__version__}\n", "")
+
+
+def test_list_names_every_selector_sampler_and_experiment(call):
+    code, out, err = call("list")
+    assert (code, err) == (0, "")
+    words = set(re.split(r"[\s,:]+", out))
+    assert {*SELECTORS, *SAMPLERS, *EXPERIMENTS, "selection"} <= words
+
+
+def test_simulate_writes_results_settings_summary_and_figures(call, tmp_path):
+    code, out, err = call("simulate", *TINY, "--selectors", "e3cs-0.5, random", "--eta", "auto", "--out", "new/run")
+    assert (code, err) == (0, "")
+    folder = tmp_path / "new" / "run"
+    assert {path.name for path in folder.iterdir()} == FILES
+    settings, arrays = load(folder)
+    asked = Setting(("e3cs-0.5", "random"), 8, 3, 12, 2, eta="auto")
+    assert settings == {"experiment": "simulate", "version": __version__, **json.loads(json.dumps(asked.as_dict()))}
+    assert arrays["random/successes"].shape == (2, 12)
+    with (folder / "summary.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["selector"] for row in rows] == ["e3cs-0.5", "random"]
+    assert [float(row["CEP"]) for row in rows] == [arrays[f"{n}/successes"].sum() / 2 for n in ("e3cs-0.5", "random")]
+    assert "new/run" in out
+    assert all(name in out for name in FIGURES)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_the_same_seed_gives_the_same_results_and_another_seed_others(call, tmp_path):
+    for out, first in (("a", "3"), ("b", "3"), ("c", "7")):
+        assert call("simulate", *TINY, "--selectors", "e3cs-inc", "--first-seed", first, "--out", out)[0] == 0
+    a, b, c = (load(tmp_path / out)[1] for out in "abc")
+    assert all(np.array_equal(a[name], b[name]) for name in a)
+    assert not np.array_equal(a["e3cs-inc/answering"], c["e3cs-inc/answering"])
+    assert (tmp_path / "a" / "summary.csv").read_bytes() == (tmp_path / "b" / "summary.csv").read_bytes()
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_folder_takes_the_same_settings_again_and_others_only_with_overwrite(call, tmp_path):
+    simulate = ("simulate", *TINY, "--selectors", "random", "--out", "run")
+    assert call(*simulate)[0] == 0
+    results = load(tmp_path / "run")[1]
+    assert call(*simulate)[0] == 0
+    assert all(np.array_equal(results[name], array) for name, array in load(tmp_path / "run")[1].items())
+
+    before = contents(tmp_path / "run")
+    code, out, err = call(*simulate, "--rates", "0.2,0.7")
+    assert (code, out) == (2, "")
+    assert is_one_line_of_error(err)
+    assert "out must not hold results of other settings, got run" in err
+    assert contents(tmp_path / "run") == before
+
+    assert call(*simulate, "--rates", "0.2,0.7", "--overwrite")[0] == 0
+    assert load(tmp_path / "run")[0]["rates"] == [0.2, 0.7]
+
+
+WRONG = {
+    "more asked than there are": (("--cohort", "9"), "cohort .* between 1 and 8, got 9"),
+    "nobody asked": (("--cohort", "0"), "cohort .* between 1 and 8, got 0"),
+    "no seeds": (("--seeds", "0"), "seeds .* at least 1, got 0"),
+    "no rounds": (("--rounds", "0"), "rounds .* at least 1, got 0"),
+    "negative seed": (("--first-seed", "-1"), "first.seed .* at least 0, got -1"),
+    "fewer clients than classes": (("--clients", "3"), "clients .* at least 4, got 3"),
+    "rate above one": (("--rates", "1.5"), "rates .* between 0.0 and 1.0, got 1.5"),
+    "rate that is nan": (("--rates", "nan"), "rates .* between 0.0 and 1.0, got nan"),
+    "rate that is a word": (("--rates", "x"), "rates .* numbers, got 'x'"),
+    "no rates": (("--rates", ","), "rates .* at least one"),
+    "no selectors": (("--selectors", ","), "selectors .* at least one"),
+    "unknown selector": (("--selectors", "random,e3cs-05"), "selector .*random.*, got 'e3cs-05'; did you mean 'e3cs-0.5'"),
+    "selector that needs losses": (("--selectors", "pow-d"), "selector .* losses .*, got 'pow-d'"),
+    "unknown sampler": (("--sampler", "sistematic"), "sampler .*pivotal.*, got 'sistematic'; did you mean 'systematic'"),
+    "negative eta": (("--eta", "-1"), "eta .* above 0, got -1"),
+    "zero eta": (("--eta", "0"), "eta .* above 0, got 0"),
+    "eta that is a word": (("--eta", "foo"), "eta .* number.*, got 'foo'"),
+    "empty eta": (("--eta", ""), "eta .* number.*, got ''"),
+    "eta of commas": (("--eta", ","), "eta .* number.*, got ','"),
+    "two etas": (("--eta", "0.5,0.7"), "eta .* number.*, got '0.5,0.7'"),
+    "eta that no selector uses": (("--eta", "-1", "--selectors", "random"), "eta .* above 0, got -1"),
+    "clients that are a word": (("--clients", "x"), "clients.*'x'"),
+    "unknown option": (("--clans", "3"), "--clans"),
+    "option without its value": (("--clients",), "clients"),
+}
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("mistake", WRONG)
+def test_a_mistake_ends_with_code_2_and_one_line_that_names_argument_bound_and_value(call, tmp_path, mistake):
+    args, message = WRONG[mistake]
+    code, out, err = call("simulate", *TINY, "--out", "run", *args)
+    assert code == 2
+    assert is_one_line_of_error(err), err
+    assert re.search(message, err)
+    assert out == ""
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("reproduce", "figure33"), "name .*regret.*, got 'figure33'; did you mean 'figure3'"),
+        (("reproduce", "figure3", "--seeds", "0"), "seeds .* at least 1, got 0"),
+        (("reproduce", "figure3", "--sampler", "no"), "sampler .*, got 'no'"),
+        (("reproduce", "all", "figure99", "--seeds", "1", "--rounds", "8"), "name .*regret.*, got 'figure99'"),
+        (("reproduce",), "(?i)names"),
+        (("bench", "selektion"), "name .*, got 'selektion'; did you mean 'selection'"),
+        (("simulat",), "simulat"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+@pytest.mark.usefixtures("undrawn")
+def test_a_mistake_in_any_command_ends_with_code_2_and_one_line(call, tmp_path, monkeypatch, args, message):
+    monkeypatch.setattr(regret, "SWITCH_ROUNDS", 40)
+    code, out, err = call(*args)
+    assert code == 2
+    assert is_one_line_of_error(err), err
+    assert re.search(message, err)
+    assert out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_out_that_is_a_file_is_refused_and_left_alone(call, tmp_path):
+    (tmp_path / "taken").write_text("mine")
+    for out in ("taken", "taken/run"):
+        code, _, err = call("simulate", *TINY, "--selectors", "random", "--out", out)
+        assert code == 2
+        assert is_one_line_of_error(err)
+        assert out in err
+    assert (tmp_path / "taken").read_text() == "mine"
+
+
+def test_a_mistake_in_the_second_name_is_found_before_the_first_is_run(call, tmp_path):
+    code, _, err = call("reproduce", "figure3", "figure5", "--seeds", "1", "--rounds", "8", "--out", "run")
+    assert code == 2
+    assert is_one_line_of_error(err)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_reproduce_gives_every_experiment_a_folder_of_its_own(call, tmp_path):
+    code, _, err = call("reproduce", "figure3", "figure4", "--seeds", "1", "--rounds", "8", "--out", "run")
+    assert (code, err) == (0, "")
+    for name in ("figure3", "figure4"):
+        settings, arrays = load(tmp_path / "run" / name)
+        assert (settings["experiment"], settings["rounds"], settings["sampler"]) == (name, 8, "successive")
+        assert arrays["fedcs/counts"].shape == (1, 100)
+        assert (tmp_path / "run" / name / f"{name}.svg").exists()
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("rounds", [3, 8])
+def test_regret_is_reproduced_in_few_rounds(call, tmp_path, monkeypatch, rounds):
+    monkeypatch.setattr(regret, "SWITCH_ROUNDS", 40)
+    code, _, err = call("reproduce", "regret", "--seeds", "2", "--rounds", str(rounds), "--out", "run")
+    assert (code, err) == (0, "")
+    with (tmp_path / "run" / "regret" / "summary.csv").open(newline="") as file:
+        assert len(list(csv.DictReader(file))) == 4 * 2 * 3 + 3
+
+
+def test_an_interrupt_ends_with_code_130_and_leaves_nothing(call, tmp_path, monkeypatch):
+    def interrupted(setting, progress=None):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "run", interrupted)
+    code, out, err = call("simulate", *TINY, "--out", "run")
+    assert (code, out) == (130, "")
+    assert err.strip().startswith("error: interrupted")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_matplotlib_simulate_says_what_to_install_and_writes_the_rest(call, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    code, out, err = call("simulate", *TINY, "--selectors", "random", "--out", "run")
+    assert (code, err) == (0, "")
+    assert "pip install 'fedcohort[plots]'" in out
+    assert {path.name for path in (tmp_path / "run").iterdir()} == FILES - FIGURES
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_the_table_names_every_selector_in_full_where_there_is_no_terminal(call):
+    _, out, _ = call("simulate", *TINY, "--out", "run")
+    assert [name for name in Setting().selectors if f" {name} " not in out] == []
+
+
+def test_a_users_process_writes_results_and_no_escape_codes(tmp_path):
+    done = in_a_process("simulate", *TINY, "--out", "run")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\x1b" not in done.stdout
+    assert (tmp_path / "run" / "settings.json").exists()
+
+
+def test_a_users_mistake_is_one_line_without_traceback_and_code_2_in_a_process(tmp_path):
+    done = in_a_process("simulate", "--cohort", "200", "--out", "run")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: cohort must be a whole number between 1 and 100, got 200\n"
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_long_message_stays_on_one_line_in_a_narrow_terminal():
+    done = in_a_process("simulate", "--selectors", "e3cs-05", COLUMNS="40")
+    assert done.returncode == 2
+    assert is_one_line_of_error(done.stderr)
+    assert "\x1b" not in done.stderr
+
+
+def test_a_message_with_brackets_is_shown_as_it_is(call):
+    code, _, err = call("simulate", *TINY, "--selectors", "[bold]x[/nope]")
+    assert code == 2
+    assert "got '[bold]x[/nope]'" in err
+
+
+def test_output_for_a_reader_without_unicode_is_no_mistake():
+    done = in_a_process("list", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.slow
+def test_the_quick_benchmark_prints_a_table_with_the_machine_medians_and_spread():
+    done = in_a_process("bench", "selection", "--quick", COLUMNS="200")
+    assert (done.returncode, done.stderr) == (0, "")
+    title, table = done.stdout.split("┏")
+    assert re.match(r"bench selection: .*\d+ cores, Python 3\.\d+\.\d+, NumPy \d", " ".join(title.split()))
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in table.splitlines() if line.startswith("│")]
+    whole_rounds = [row[0].split(":")[0] for row in cells if row[0].endswith("one whole round")]
+    assert whole_rounds == ["K=100,000, k=1,000", "K=1,000,000, k=10,000"]
+    for row in cells:
+        median, low, high = (float(value.replace(",", "")) for value in row[1:4])
+        assert 0 < low <= median <= high
+        assert int(row[5]) >= 3
