@@ -77,3 +77,10 @@ def robust_bound(eta: float, spare: Floats, floors: Floats, num_clients: int) ->
 def theorem_holds(eta: float, spare: Floats, floors: Floats, num_clients: int) -> Bools:
     """Return for which rounds the proof's step holds: eta R_t / (K p) <= 1 for all p >= sigma_t, so sigma_t >= eta R_t / K."""
     return floors * (1 + 1e-12) >= eta * spare / num_clients
+
+
+def first_at(curves: Floats, target: float) -> Floats:
+    """Return the first round, counted from 1, in which each curve [T, R] reaches the target; nan if it never does."""
+    with np.errstate(invalid="ignore"):
+        reached = curves >= target
+    return np.where(reached.any(axis=0), reached.argmax(axis=0) + 1.0, np.nan)

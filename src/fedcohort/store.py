@@ -48,8 +48,11 @@ def save(folder: Path, settings: Mapping[str, Any], arrays: Mapping[str, npt.NDA
 
 def load(folder: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Return settings and arrays of a folder that `save` wrote."""
-    settings = read_settings(folder)
-    path = folder / "results.npz"
+    return read_settings(folder), load_arrays(folder / "results.npz")
+
+
+def load_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of an npz file; anything else in it, or a damaged file, is refused by name."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
@@ -58,7 +61,7 @@ def load(folder: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     strange = [name for name, value in arrays.items() if not isinstance(value, np.ndarray)]
     if strange:
         raise ValueError(f"{path} must hold arrays alone, got {strange[0]!r}")
-    return settings, arrays
+    return arrays
 
 
 def read_settings(folder: Path) -> dict[str, Any]:

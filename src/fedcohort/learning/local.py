@@ -165,7 +165,8 @@ class OneByOne:
 
     def train(self, models: Tensor, jobs: Jobs) -> Trained:
         """Return what all jobs learnt: independent of the number of workers and of who ends first."""
-        change, loss = torch.empty((jobs.run.size, models.shape[1])), torch.empty(jobs.run.size)
+        change = torch.empty((jobs.run.size, models.shape[1]), device=models.device)
+        loss = torch.empty(jobs.run.size, device=models.device)
 
         def work(job: int) -> None:
             start = models[int(jobs.run[job])]
@@ -184,7 +185,7 @@ class OneByOne:
         optimiser = torch.optim.SGD(weights, lr=self.sgd.rate, momentum=self.sgd.momentum)
         total = 0.0
         for row in rows:
-            known = torch.from_numpy(row[row >= 0])
+            known = torch.from_numpy(row[row >= 0]).to(start.device)
             optimiser.zero_grad()
             loss = cross_entropy(module(self.x[known]), self.y[known])
             loss.backward()  # type: ignore[no-untyped-call]

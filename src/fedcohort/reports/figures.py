@@ -143,14 +143,52 @@ def regret_and_bounds(panels: Mapping[str, Mapping[str, Floats]], bounds: Mappin
     return figure
 
 
+@_styled
+def accuracy_over_rounds(panels: Mapping[str, Mapping[str, Floats]]) -> Figure:
+    """Draw test accuracy [S, T] over rounds, one panel per kind of run; rounds that were not evaluated are left out."""
+    figure, axes = _grid(len(panels), 2, 3.6, 2.6)
+    for panel, (title, curves) in zip(axes, panels.items(), strict=True):
+        for name, values in curves.items():
+            seen = ~np.isnan(values).all(axis=0)
+            _band(panel, name, values[:, seen], rounds=np.flatnonzero(seen) + 1)
+        panel.set_title(title)
+        panel.set_xlabel("round")
+        panel.set_ylabel("test accuracy")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    return figure
+
+
+@_styled
+def labels_per_client(counts: Ints) -> Figure:
+    """Draw who owns what: the samples of each label [K, C] as stacked bars, one bar per client."""
+    from matplotlib import colormaps
+
+    figure, (panel,) = _grid(1, 1, 6.5, 2.6)
+    bottom = np.zeros(len(counts))
+    for label, column in enumerate(counts.T):
+        panel.bar(
+            np.arange(len(counts)),
+            column,
+            bottom=bottom,
+            width=0.9,
+            label=str(label),
+            color=colormaps["turbo"]((label + 0.5) / counts.shape[1]),
+        )
+        bottom = bottom + column
+    panel.set(xlabel="client", ylabel="samples", xlim=(-0.6, len(counts) - 0.4))
+    panel.grid(visible=False)
+    figure.legend(loc="outside right upper", title="label", fontsize=7, ncols=1 + counts.shape[1] // 14)
+    return figure
+
+
 def colour_of(name: str) -> str:
     """Return a scheme's colour, the same in every figure; one without a place here gets it from its letters."""
     return PALETTE[COLOURS.get(name, sum(name.encode())) % len(PALETTE)]
 
 
-def _band(panel: Axes, name: str, values: npt.NDArray[Any], colour: str | None = None) -> None:
+def _band(panel: Axes, name: str, values: npt.NDArray[Any], colour: str | None = None, rounds: Ints | None = None) -> None:
     at = np.unique(np.linspace(0, values.shape[1] - 1, min(values.shape[1], POINTS)).astype(int))
-    rounds, values = at + 1, values[:, at]
+    rounds, values = (at + 1 if rounds is None else rounds[at]), values[:, at]
     mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1) if len(values) > 1 else 0.0
     colour = colour or colour_of(name)
     style = STYLES[list(COLOURS).index(name) % 4] if name in COLOURS else "-"

@@ -47,3 +47,21 @@ def local_epochs(num_clients: int, rng: RngLike, choices: tuple[int, ...] = (1, 
 def replay(table: Bools) -> Iterator[Bools]:
     """Yield the rows of a recorded world [T, K], round by round, and end with it."""
     yield from np.asarray(table, dtype=np.bool_)
+
+
+def timed(answers: Iterator[Bools], seconds: npt.ArrayLike, rng: RngLike, jitter: float = 0.0) -> Iterator[Floats]:
+    """Turn answers into durations: a client takes its seconds, times a log-normal factor; who does not answer, for ever."""
+    base = np.asarray(seconds, dtype=np.float64)
+    array_of("seconds", base, base.shape, 0.0, np.inf)
+    array_of("jitter", jitter, (), 0.0, np.inf)
+    source = as_rng(rng, "durations")
+    return (np.where(row, base * _factors(source, row.shape, jitter), np.inf) for row in answers)
+
+
+def _factors(source: Rng, shape: tuple[int, ...], jitter: float) -> Floats | float:
+    """Return log-normal factors of median 1, from uniforms by Box and Muller, so that runs in lock-step draw as alone."""
+    if not jitter:
+        return 1.0
+    draws = source.random((*shape[:-1], 2 * shape[-1]))
+    radius = np.sqrt(-2.0 * np.log1p(-draws[..., : shape[-1]]))
+    return np.asarray(np.exp(jitter * radius * np.cos(2 * np.pi * draws[..., shape[-1] :])))

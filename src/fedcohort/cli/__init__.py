@@ -1,8 +1,7 @@
 """The command line: parse, call, show. A user's mistake ends with one line and exit code 2, never with a traceback."""
 
 import sys
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,11 +9,12 @@ from typing import Annotated, Any
 import click
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fedcohort import __version__
 from fedcohort.bench import BENCHES
 from fedcohort.checks import known
+from fedcohort.cli.compare import compare
+from fedcohort.cli.console import console, progress_bars
 from fedcohort.experiments import figure3, figure4
 from fedcohort.experiments.registry import EXPERIMENTS, Experiment
 from fedcohort.experiments.simulation import Setting, arrays, run, summary
@@ -25,15 +25,16 @@ from fedcohort.selection.registry import SELECTORS
 from fedcohort.selection.sampling import SAMPLERS
 from fedcohort.store import claim, save, save_csv
 
+LEARNING_NEEDS = ("torch", "sklearn", "safetensors")
 app = typer.Typer(
     help="Choose which clients train in each round of federated learning when clients fail.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-console = Console()
 DEFAULT = Setting()
 INTERRUPTED = 130
+INTERRUPTION = "interrupted; a training run goes on from its last checkpoint with --resume, anything else starts anew"
 
 
 @app.command()
@@ -134,6 +135,9 @@ def options(
     """Choose which clients train in each round of federated learning when clients fail."""
 
 
+app.command(context_settings={"max_content_width": 110})(compare)
+
+
 def main() -> None:
     """Run the command line; 0 done, 2 a mistake of the user's, 130 interrupted."""
     try:
@@ -141,13 +145,18 @@ def main() -> None:
     except click.ClickException as error:
         _complain(error.format_message().replace("\n", " "))
         code = 2
+    except ModuleNotFoundError as error:
+        if error.name not in LEARNING_NEEDS:
+            raise
+        _complain(f"this command trains and needs {error.name}: pip install 'fedcohort[learning]'")
+        code = 2
     except (ValueError, OSError, MemoryError) as error:
         _complain(str(error) or "not enough memory")
         code = 2
     except (click.Abort, KeyboardInterrupt):
         code = INTERRUPTED
     if code == INTERRUPTED:  # typer turns Ctrl-C into this code
-        _complain("interrupted; results are written at the end, so none were saved")
+        _complain(INTERRUPTION)
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -160,7 +169,7 @@ def _run_and_show(name: str, experiment: Experiment, out: Path, overwrite: bool)
     setting = experiment.setting
     settings = {"experiment": name, "version": __version__, **setting.as_dict()}
     claim(out, settings, overwrite)
-    with _progress() as tell:
+    with progress_bars() as tell:
         results = experiment.run(setting, tell)
     rows = experiment.rows(setting, results)
     save(out, settings, arrays(results))
@@ -177,21 +186,6 @@ def _draw(report: Callable[..., dict[str, Figure]], setting: Setting, results: A
     else:
         console.print("No figures: they need pip install 'fedcohort[plots]'", markup=False, highlight=False)
     console.print(f"Results: {out}", markup=False, highlight=False, soft_wrap=True)
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str, int, int], None]]:
-    """Yield a function that shows how far each part is; silent where the output is not a terminal."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        tasks: dict[str, Any] = {}
-
-        def tell(part: str, done: int, total: int) -> None:
-            if part not in tasks:
-                tasks[part] = bar.add_task(part, total=total)
-            bar.update(tasks[part], completed=done)
-
-        yield tell
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -1,0 +1,163 @@
+"""`fedcohort compare`: settings from a TOML file and flags, then train, table, figures; a finished comparison is only shown."""
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fedcohort.cli.console import console, progress_bars
+from fedcohort.reports.tables import as_table
+
+
+def _compare(config: Path | None, out: Path, data: Path | None, resume: bool, overwrite: bool, **given: str | None) -> None:
+    """Train under several selectors on a federation whose clients fail: all runs in lock-step, both aggregations.
+
+    Example: fedcohort compare --dataset cifar10 --model cifar-cnn --clients 100 --cohort 20 --device cuda
+    """
+    from fedcohort import rundir
+    from fedcohort.experiments.comparison import Comparison, summary
+    from fedcohort.store import save_csv
+
+    flags = {name: parsed(name, text) for name, text in given.items() if text is not None}
+    of = Comparison.of((rundir.read_settings(config) if config else {}) | flags)
+    done = prepared(of, out, resume, overwrite)
+    if done < of.rounds:
+        train(of, out, data)
+    rows = summary(of, rundir.load_records(out, of.rounds))
+    save_csv(out / "summary.csv", rows)
+    about = f"{of.dataset}, {of.model}, K={of.clients}, k={of.cohort}, T={of.rounds}, {of.seeds} seeds"
+    console.print(f"compare: {about}", highlight=False)
+    for title, group in by_kind(rows).items():
+        console.print(as_table(group, title=title))
+    draw(of, out, data)
+    console.print(f"Results: {out}", markup=False, highlight=False, soft_wrap=True)
+
+
+def by_kind(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows by partition, aggregation and mu, which leave the columns for the title."""
+    kinds: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        title = ", ".join(str(row[name]) for name in ("partition", "aggregation", "mu") if name in row)
+        rest = {name: value for name, value in row.items() if name not in ("partition", "aggregation", "mu")}
+        kinds.setdefault(title, []).append(rest)
+    return kinds
+
+
+def parsed(name: str, text: str) -> Any:
+    """Return a flag's value in the type of its setting: a list where the default is one, numbers where they are."""
+    from fedcohort.experiments.comparison import Comparison
+
+    default = getattr(Comparison(), name)
+    if isinstance(default, tuple):
+        return tuple(_plain(name, part.strip()) for part in text.split(",") if part.strip())
+    return text if isinstance(default, str) and name != "eta" else _plain(name, text)
+
+
+def _plain(name: str, text: str) -> Any:
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return {"true": True, "false": False, "none": None}.get(text.lower(), text)
+
+
+def prepared(of: Any, out: Path, resume: bool, overwrite: bool) -> int:
+    """Return the rounds already done in the folder; refuse one that holds something else, or unfinished work unasked."""
+    import shutil
+
+    from fedcohort import rundir
+
+    settings = out / "settings.toml"
+    if overwrite and settings.exists():
+        for name in ("records", "checkpoint.safetensors", "settings.toml"):
+            path = out / name
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    if not settings.exists():
+        if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not overwrite)):
+            raise ValueError(f"out must be a new or empty folder, got {out}; choose another or add --overwrite")
+        rundir.write_settings(out, of.as_dict())
+        return 0
+    if type(of).of(rundir.read_settings(settings)) != of:
+        raise ValueError(f"out must not hold a run of other settings, got {out}; choose another or add --overwrite")
+    state = rundir.load_checkpoint(out)
+    done = int(state["round"]) if state else 0
+    if done < of.rounds and not resume:
+        raise ValueError(f"out must not hold an unfinished run, got {out} with {done} of {of.rounds} rounds; add --resume")
+    return done
+
+
+def train(of: Any, out: Path, data: Path | None) -> None:
+    """Play all rounds that are left, with a bar that shows the best accuracy."""
+    from fedcohort.data import load
+    from fedcohort.experiments.trial import Trial
+
+    with progress_bars() as tell:
+        dataset = load(of.dataset, data, progress=lambda done, total: tell("download", done, total or done))
+        trial = Trial(of, dataset, out)
+        trial.restore()
+        runs = len(trial.places)
+        trial.run(lambda done, accuracy: tell(f"{runs} runs: best accuracy {accuracy.max():.3f}", done, of.rounds))
+
+
+def draw(of: Any, out: Path, data: Path | None) -> None:
+    """Draw accuracy over rounds and who owns what, if matplotlib is there."""
+    from fedcohort import rundir
+    from fedcohort.data import label_counts, load
+    from fedcohort.experiments.comparison import curves
+    from fedcohort.experiments.trial import owners_of
+    from fedcohort.reports.figures import accuracy_over_rounds, available, labels_per_client, save_figures
+
+    if not available():
+        console.print("No figures: they need pip install 'fedcohort[plots]'", markup=False, highlight=False)
+        return
+    dataset = load(of.dataset, data)
+    figures = {"accuracy": accuracy_over_rounds(curves(of, rundir.load_records(out, of.rounds)))}
+    for partition in of.partitions:
+        parts = owners_of(of, dataset, partition, of.first_seed).train
+        figures[f"owners-{partition}"] = labels_per_client(label_counts(dataset.y, parts, dataset.num_classes))
+    paths = save_figures(figures, out)
+    console.print(f"Figures: {', '.join(path.name for path in paths if path.suffix == '.png')}", highlight=False)
+
+
+def _with_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """Give the command one flag per setting, with the setting's own words and default as help."""
+    own = {
+        "config": (Path | None, None, typer.Option(help="TOML file with any of the settings below; flags go before it.")),
+        "out": (Path, Path("runs/compare"), typer.Option(help="Folder of the run.")),
+        "data": (Path | None, None, typer.Option(help="Folder with data sets; also $FEDCOHORT_DATA.")),
+        "resume": (bool, False, typer.Option("--resume", help="Go on with an unfinished run.")),
+        "overwrite": (bool, False, typer.Option("--overwrite", help="Discard what the folder holds.")),
+    }
+    hints = {name: Annotated[kind, option] for name, (kind, _, option) in own.items()}
+    defaults: dict[str, Any] = {name: default for name, (_, default, _) in own.items()}
+    for name, meaning in SETTINGS.items():
+        hints[name] = Annotated[str | None, typer.Option(help=meaning, show_default=False, metavar="VALUE")]
+        defaults[name] = None
+    kind = inspect.Parameter.KEYWORD_ONLY
+    parameters = [inspect.Parameter(n, kind, default=defaults[n], annotation=hint) for n, hint in hints.items()]
+
+    def compare(**given: Any) -> None:
+        command(**given)
+
+    compare.__doc__, compare.__annotations__ = command.__doc__, hints
+    compare.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return compare
+
+
+def _settings() -> dict[str, str]:
+    """Return every setting's help with its default."""
+    from dataclasses import fields
+
+    from fedcohort.experiments.comparison import Comparison
+
+    def shown(value: Any) -> str:
+        return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+    return {s.name: f"{s.metadata['help']} (default {shown(s.default)})" for s in fields(Comparison)}
+
+
+SETTINGS = _settings()
+compare = _with_flags(_compare)

@@ -1,0 +1,26 @@
+"""The terminal: one console, and progress bars that are silent where the output is not a terminal."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+console = Console()
+
+
+@contextmanager
+def progress_bars() -> Iterator[Callable[[str, int, int], None]]:
+    """Yield a function that shows how far each part is: name, done, in all."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        tasks: dict[str, Any] = {}
+
+        def tell(part: str, done: int, total: int) -> None:
+            name = part.split(":")[0]
+            if name not in tasks:
+                tasks[name] = bar.add_task(part, total=total)
+            bar.update(tasks[name], completed=done, total=total, description=part)
+
+        yield tell

@@ -1,0 +1,125 @@
+"""A training run on disk: settings (TOML), records in chunks (npz), one checkpoint (safetensors with JSON inside), environment.
+
+Records of the rounds since the last checkpoint are written first, the checkpoint last, each file whole or not at all: killed at
+any moment, the folder goes on from its checkpoint, and records beyond it are computed again, the same.
+"""
+
+import json
+import platform
+import tomllib
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fedcohort.store import load_arrays, written_whole
+
+Arrays = dict[str, npt.NDArray[Any]]
+PACKAGES = ("fedcohort", "numpy", "torch", "safetensors", "scikit-learn")
+
+
+def write_settings(folder: Path, settings: Mapping[str, Any]) -> None:
+    """Write settings.toml and what the run is computed with."""
+    with written_whole(folder / "settings.toml") as draft:
+        draft.write_text(to_toml(settings))
+    with written_whole(folder / "environment.json") as draft:
+        draft.write_text(json.dumps(environment(), indent=2) + "\n")
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Return the settings in a TOML file."""
+    try:
+        return tomllib.loads(path.read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ValueError(f"{path} must be a settings file in TOML, got: {error}") from None
+
+
+def to_toml(settings: Mapping[str, Any]) -> str:
+    """Return flat settings as TOML; None is left out."""
+    return "".join(f"{name} = {_toml(value)}\n" for name, value in settings.items() if value is not None)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_toml(part) for part in value)}]"
+    return json.dumps(value) if isinstance(value, str) else repr(value)
+
+
+def environment() -> dict[str, str]:
+    """Return versions and machine: results are bit-identical on the same ones."""
+    found = {"python": platform.python_version(), "machine": platform.platform()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "-"
+    return found
+
+
+def save_records(folder: Path, first_round: int, records: Arrays) -> None:
+    """Write the records of some rounds as one chunk, named by its first round."""
+    with written_whole(folder / "records" / f"{first_round:07d}.npz") as draft:
+        np.savez_compressed(draft, allow_pickle=False, **records)
+
+
+def load_records(folder: Path, rounds: int) -> Arrays:
+    """Return the records of the first rounds, all chunks joined; a gap is refused."""
+    chunks, have = [], 0
+    for path in sorted((folder / "records").glob("*.npz")):
+        if int(path.stem) != have or have >= rounds:
+            continue  # left by a run that was killed before its checkpoint
+        chunks.append(load_arrays(path))
+        have += len(next(iter(chunks[-1].values())))
+    if have < rounds:
+        raise ValueError(f"{folder / 'records'} must hold rounds 0 to {rounds - 1}, got {have} of them")
+    return {name: np.concatenate([chunk[name] for chunk in chunks])[:rounds] for name in chunks[0]} if chunks else {}
+
+
+def save_checkpoint(folder: Path, state: Mapping[str, Any]) -> None:
+    """Write a nested state of arrays and plain values as one safetensors file; nothing in it can run code."""
+    from safetensors.numpy import save_file
+
+    arrays: Arrays = {}
+    plain = _take_arrays(state, "", arrays)
+    with written_whole(folder / "checkpoint.safetensors") as draft:
+        save_file(arrays, str(draft), metadata={"state": json.dumps(plain)})
+
+
+def load_checkpoint(folder: Path) -> dict[str, Any] | None:
+    """Return the state of the last checkpoint, None if there is none; a damaged or foreign file is refused by name."""
+    from safetensors import SafetensorError, safe_open
+
+    path = folder / "checkpoint.safetensors"
+    if not path.exists():
+        return None
+    try:
+        with safe_open(str(path), framework="numpy") as file:
+            plain = json.loads(file.metadata()["state"])
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} must be a checkpoint of fedcohort, got: {error}") from None
+    state: dict[str, Any] = _put_arrays(plain, arrays)
+    return state
+
+
+def _take_arrays(value: Any, name: str, arrays: Arrays) -> Any:
+    """Return the value with arrays moved out and replaced by their names."""
+    if isinstance(value, Mapping):
+        return {key: _take_arrays(part, f"{name}/{key}", arrays) for key, part in value.items()}
+    if isinstance(value, np.ndarray):
+        arrays[name] = np.ascontiguousarray(value)
+        return {"array": name}
+    return value
+
+
+def _put_arrays(value: Any, arrays: Arrays) -> Any:
+    if isinstance(value, dict):
+        if set(value) == {"array"}:
+            return arrays[value["array"]]
+        return {key: _put_arrays(part, arrays) for key, part in value.items()}
+    return value
