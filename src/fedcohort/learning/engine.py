@@ -84,6 +84,7 @@ class Engine:
         self._dtype = PRECISIONS[options.precision]
         if self.device.type == "cuda":
             torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.precision != "float32"
+            torch.backends.cudnn.benchmark = True  # evaluation repeats the same shapes
         self.mode = self._choose_mode() if options.mode == "auto" else options.mode
         self._trainer: Together | OneByOne | None = None
         self.client_steps = 0
@@ -227,10 +228,15 @@ class Engine:
         forward, weights = forward_of(self.workers.module()), self.models[run].to(self._dtype)
         losses, rights = [], []
         for part in torch.split(torch.from_numpy(samples).to(self.device), EVALUATION_BATCH):
-            logits = forward(weights, self.x[part].to(self._dtype)).float()
+            logits = forward(weights, _fast_layout(self.x[part].to(self._dtype))).float()
             losses.append(cross_entropy(logits, self.y[part], reduction="none"))
             rights.append(logits.argmax(dim=1) == self.y[part])
         return torch.cat(losses), torch.cat(rights)
+
+
+def _fast_layout(x: Tensor) -> Tensor:
+    """Return images with channels last in memory on a GPU, where convolutions are faster so."""
+    return x.contiguous(memory_format=torch.channels_last) if x.is_cuda and x.ndim == 4 else x
 
 
 def _steps(samples: int, epochs: int, batch_size: int) -> int:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+ALIGNED = 8  # numbers: on a GPU the fast matrix products want rows of a multiple of this
 Forward = Callable[[Tensor, Tensor], Tensor]  # (weights [P], x [B, ...]) -> logits [B, classes]
 
 
@@ -42,18 +43,17 @@ class MatmulConv2d(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return what the convolution returns, [B, C, H, W]."""
-        filters, _, height, width = self.weight.shape
+        filters, channels, height, width = self.weight.shape
         (down, across), (vertical, horizontal) = self.stride, (int(self.padding[0]), int(self.padding[1]))
         x = nn.functional.pad(x, (horizontal, horizontal, vertical, vertical)).permute(0, 2, 3, 1)
         rows, columns = (x.shape[1] - height) // down + 1, (x.shape[2] - width) // across + 1
-        shifts = [
-            x[:, i : i + down * (rows - 1) + 1 : down, j : j + across * (columns - 1) + 1 : across]
-            for i in range(height)
-            for j in range(width)
-        ]
-        patches = torch.cat(shifts, dim=-1)  # [B, rows, columns, height * width * C]
-        kernel = self.weight.permute(0, 2, 3, 1).reshape(filters, -1)
-        out = patches.flatten(0, 2) @ kernel.T
+        kernel = self.weight.permute(0, 2, 3, 1).reshape(filters, height, width * channels)
+        spare = -(width * channels) % ALIGNED if x.is_cuda else 0
+        # patches row by row, then column by column: few pieces to join, which compilers fuse, and the backward pass is a sum
+        strips = torch.cat([x[:, :, j : j + across * (columns - 1) + 1 : across] for j in range(width)], dim=-1)
+        strips, kernel = nn.functional.pad(strips, (0, spare)), nn.functional.pad(kernel, (0, spare))
+        patches = torch.cat([strips[:, i : i + down * (rows - 1) + 1 : down] for i in range(height)], dim=-1)
+        out = patches.flatten(0, 2) @ kernel.flatten(1).T
         if self.bias is not None:
             out = out + self.bias
         return out.view(-1, rows, columns, filters).permute(0, 3, 1, 2)
