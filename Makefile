@@ -6,7 +6,7 @@ BIN     = $(VENV)/bin
 .PHONY: demo test lint clean
 
 demo: $(VENV)/.ready-demo
-	$(BIN)/fedcohort simulate --out runs/demo --overwrite
+	$(BIN)/fedcohort compare --out runs/demo --resume
 
 test: $(VENV)/.ready-test lint
 	$(BIN)/pytest
@@ -22,7 +22,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.ready-demo: $(BIN)/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[plots]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[learning,plots]'
 	touch $@
 
 $(VENV)/.ready-test: $(BIN)/python pyproject.toml constraints.txt

@@ -114,7 +114,7 @@ def bench(
     name: Annotated[str, typer.Argument(help=f"{', '.join(BENCHES)}.")] = "selection",
     quick: Annotated[bool, typer.Option("--quick", help="Few repetitions and no ten million clients.")] = False,
 ) -> None:
-    """Measure on this machine: medians and spread, ratios within one run. Names: selection.
+    """Measure on this machine: medians and spread, ratios within one run. Names: selection, learning.
 
     Example: fedcohort bench selection
     """
@@ -150,6 +150,9 @@ def main() -> None:
             raise
         _complain(f"this command trains and needs {error.name}: pip install 'fedcohort[learning]'")
         code = 2
+    except BrokenPipeError:  # who reads the output has gone: everything is on disk by then
+        sys.stderr.close()
+        code = 0
     except (ValueError, OSError, MemoryError) as error:
         _complain(str(error) or "not enough memory")
         code = 2
@@ -175,17 +178,18 @@ def _run_and_show(name: str, experiment: Experiment, out: Path, overwrite: bool)
     save(out, settings, arrays(results))
     save_csv(out / "summary.csv", rows)
     where = f"K={setting.num_clients}, k={setting.cohort_size}, T={setting.rounds}, {setting.seeds} seeds, {setting.sampler}"
+    drawn = _draw(experiment.report, setting, results, out, experiment.caption)
     console.print(as_table(rows, title=f"{name}: {where}"))
-    _draw(experiment.report, setting, results, out, experiment.caption)
-
-
-def _draw(report: Callable[..., dict[str, Figure]], setting: Setting, results: Any, out: Path, caption: str) -> None:
-    if can_draw():
-        paths = save_figures(report(setting, results), out)
-        console.print(f"{caption}\nFigures: {', '.join(path.name for path in paths)}", highlight=False)
-    else:
-        console.print("No figures: they need pip install 'fedcohort[plots]'", markup=False, highlight=False)
+    console.print(drawn, markup=False, highlight=False)
     console.print(f"Results: {out}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _draw(report: Callable[..., dict[str, Figure]], setting: Setting, results: Any, out: Path, caption: str) -> str:
+    """Draw and return what to say of it."""
+    if not can_draw():
+        return "No figures: they need pip install 'fedcohort[plots]'"
+    paths = save_figures(report(setting, results), out)
+    return f"{caption}\nFigures: {', '.join(path.name for path in paths)}"
 
 
 def _words(text: str) -> tuple[str, ...]:

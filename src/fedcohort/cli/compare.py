@@ -28,10 +28,11 @@ def _compare(config: Path | None, out: Path, data: Path | None, resume: bool, ov
     rows = summary(of, rundir.load_records(out, of.rounds))
     save_csv(out / "summary.csv", rows)
     about = f"{of.dataset}, {of.model}, K={of.clients}, k={of.cohort}, T={of.rounds}, {of.seeds} seeds"
+    figures = draw(of, out, data)
     console.print(f"compare: {about}", highlight=False)
     for title, group in by_kind(rows).items():
         console.print(as_table(group, title=title))
-    draw(of, out, data)
+    console.print(figures, markup=False, highlight=False)
     console.print(f"Results: {out}", markup=False, highlight=False, soft_wrap=True)
 
 
@@ -40,7 +41,11 @@ def by_kind(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     kinds: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         title = ", ".join(str(row[name]) for name in ("partition", "aggregation", "mu") if name in row)
-        rest = {name: value for name, value in row.items() if name not in ("partition", "aggregation", "mu")}
+        rest = {name: value for name, value in row.items() if name not in ("partition", "aggregation", "mu", "sd", "wasted MB")}
+        rest["final"] = f"{row['final']:.3f}±{row['sd']:.3f}".replace("±nan", "")
+        times = [name for name in rest if name.startswith("time to")]
+        for name in times[:-1]:  # the table must fit a terminal; the CSV has them all
+            del rest[name]
         kinds.setdefault(title, []).append(rest)
     return kinds
 
@@ -102,8 +107,8 @@ def train(of: Any, out: Path, data: Path | None) -> None:
         trial.run(lambda done, accuracy: tell(f"{runs} runs: best accuracy {accuracy.max():.3f}", done, of.rounds))
 
 
-def draw(of: Any, out: Path, data: Path | None) -> None:
-    """Draw accuracy over rounds and who owns what, if matplotlib is there."""
+def draw(of: Any, out: Path, data: Path | None) -> str:
+    """Draw accuracy over rounds and who owns what, if matplotlib is there; return what to say of it."""
     from fedcohort import rundir
     from fedcohort.data import label_counts, load
     from fedcohort.experiments.comparison import curves
@@ -111,15 +116,14 @@ def draw(of: Any, out: Path, data: Path | None) -> None:
     from fedcohort.reports.figures import accuracy_over_rounds, available, labels_per_client, save_figures
 
     if not available():
-        console.print("No figures: they need pip install 'fedcohort[plots]'", markup=False, highlight=False)
-        return
+        return "No figures: they need pip install 'fedcohort[plots]'"
     dataset = load(of.dataset, data)
     figures = {"accuracy": accuracy_over_rounds(curves(of, rundir.load_records(out, of.rounds)))}
     for partition in of.partitions:
         parts = owners_of(of, dataset, partition, of.first_seed).train
         figures[f"owners-{partition}"] = labels_per_client(label_counts(dataset.y, parts, dataset.num_classes))
     paths = save_figures(figures, out)
-    console.print(f"Figures: {', '.join(path.name for path in paths if path.suffix == '.png')}", highlight=False)
+    return f"Figures: {', '.join(path.name for path in paths if path.suffix == '.png')}"
 
 
 def _with_flags(command: Callable[..., None]) -> Callable[..., None]:

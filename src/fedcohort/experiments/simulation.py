@@ -123,20 +123,20 @@ def collect(
 
 
 def summary(setting: Setting, results: dict[str, Played]) -> list[dict[str, Any]]:
-    """Return one row of figures per selector: means over seeds; `asked r` is the median client's of the class of rate r."""
+    """Return one row of figures per selector: means over seeds; asked: the median client of each class."""
     classes = class_of(setting.num_clients, len(setting.rates))
     rows = []
     for name, played in results.items():
         cep = played.successes.sum(axis=-1)
+        medians = class_quartiles(played.counts, classes)[:, 1]
         row: dict[str, Any] = {
             "selector": name,
             "success ratio": float(cep.mean() / (setting.rounds * setting.cohort_size)),
             "CEP": float(cep.mean()),
             "CEP sd": float(cep.std(ddof=1)) if setting.seeds > 1 else float("nan"),
             "Jain": float(jain(played.counts).mean()),
+            "asked, by class": "/".join(f"{median:.0f}" for median in medians),
         }
-        for rate, (_, median, _) in zip(setting.rates, class_quartiles(played.counts, classes), strict=True):
-            row[f"asked {rate:g}"] = float(median)
         rows.append(row)
     return rows
 

@@ -1,19 +1,16 @@
-"""The benchmark suite: figures of one run on one machine, medians with spread, ratios rather than promises."""
+"""Selection: many seeds in lock-step, and one round of up to ten million clients beside one torch.multinomial draw."""
 
-import os
-import platform
 from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from fedcohort.bench.machine import Row, machine, row
 from fedcohort.rounds import play
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.protocol import Outcome
 from fedcohort.world.volatility import bernoulli, class_rates
-
-Row = dict[str, Any]
 
 
 def selection(quick: bool = False) -> tuple[list[Row], str]:
@@ -29,14 +26,13 @@ def lock_step(seeds: int, num_clients: int, cohort_size: int, rounds: int, repea
     """Time whole rounds (world, select, update) of many seeds in lock-step."""
     rates = class_rates(num_clients)
     times = []
-    for repeat in range(repeats):
+    for _ in range(repeats):
         selector = E3CS(num_clients, cohort_size, rng=list(range(seeds)), quota=0.5)
         start = perf_counter()
-        for _ in play(selector, bernoulli(rates, list(range(seeds))), rounds):
+        for _record in play(selector, bernoulli(rates, list(range(seeds))), rounds):
             pass
         times.append((perf_counter() - start) / (rounds * seeds))
-        del repeat
-    return _row(f"K={num_clients}, k={cohort_size}, {seeds} seeds: per round and seed", "µs", 1e6, times)
+    return row(f"K={num_clients}, k={cohort_size}, {seeds} seeds: per round and seed", "µs", 1e6, times)
 
 
 def large_round(num_clients: int, cohort_size: int, repeats: int) -> list[Row]:
@@ -56,25 +52,12 @@ def large_round(num_clients: int, cohort_size: int, repeats: int) -> list[Row]:
         theirs.append(perf_counter() - middle)
         ours.append(middle - start)
     name = f"K={num_clients:,}, k={cohort_size:,}"
-    rows = [_row(f"{name}: one whole round", "ms", 1e3, ours[2:])]  # two rounds to warm up
+    rows = [row(f"{name}: one whole round", "ms", 1e3, ours[2:])]  # two rounds to warm up
     if draw is not None:
-        rows.append(_row(f"{name}: one torch.multinomial draw", "ms", 1e3, theirs[2:]))
+        rows.append(row(f"{name}: one torch.multinomial draw", "ms", 1e3, theirs[2:]))
         ratios = [b / a for a, b in zip(ours[2:], theirs[2:], strict=True)]
-        rows.append(_row(f"{name}: draw / round", "×", 1.0, ratios))
+        rows.append(row(f"{name}: draw / round", "×", 1.0, ratios))
     return rows
-
-
-def machine() -> str:
-    """Return what a figure was measured on."""
-    return f"{_cpu()}, {os.cpu_count()} cores, Python {platform.python_version()}, NumPy {np.__version__}"
-
-
-BENCHES: dict[str, Callable[[bool], tuple[list[Row], str]]] = {"selection": selection}
-
-
-def _row(what: str, unit: str, scale: float, times: list[float]) -> Row:
-    low, median, high = np.percentile(times, [25, 50, 75]) * scale
-    return {"what": what, "median": float(median), "Q1": float(low), "Q3": float(high), "unit": unit, "n": len(times)}
 
 
 def _torch_draw(log_weights: np.ndarray[Any, Any], cohort_size: int) -> Callable[[], Any] | None:
@@ -85,11 +68,3 @@ def _torch_draw(log_weights: np.ndarray[Any, Any], cohort_size: int) -> Callable
         return None
     weights = torch.from_numpy(np.exp(log_weights - log_weights.max())).float()
     return lambda: torch.multinomial(weights, cohort_size, replacement=False)
-
-
-def _cpu() -> str:
-    try:
-        with open("/proc/cpuinfo") as file:
-            return next((line.split(":")[1].strip() for line in file if line.startswith("model name")), platform.machine())
-    except OSError:
-        return platform.processor() or platform.machine()
