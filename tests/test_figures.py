@@ -153,7 +153,7 @@ def test_the_users_settings_of_matplotlib_neither_change_a_figure_nor_are_change
 def test_values_are_shown_as_a_reader_wants_them():
     values = [True, False, None, float("nan"), 0.123456, 999.94, 1234567.8, -4321.0, 20, "12/13/14", 0.0]
     assert [shown(value) for value in values] == [
-        *("yes", "no", "-", "-", "0.1235", "999.9", "1,234,568", "-4,321", "20", "12/13/14", "0")
+        *("yes", "no", "-", "-", "0.123", "1,000", "1,234,568", "-4,321", "20", "12/13/14", "0")
     ]
 
 

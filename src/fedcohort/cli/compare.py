@@ -158,7 +158,7 @@ def _settings() -> dict[str, str]:
     from fedcohort.experiments.comparison import Comparison
 
     def shown(value: Any) -> str:
-        return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value).lower()
 
     return {s.name: f"{s.metadata['help']} (default {shown(s.default)})" for s in fields(Comparison)}
 

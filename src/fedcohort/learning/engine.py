@@ -15,6 +15,7 @@ from fedcohort.checks import known
 from fedcohort.learning.aggregation import AGGREGATIONS, server_step
 from fedcohort.learning.flat import flat_weights, forward_of
 from fedcohort.learning.local import Jobs, OneByOne, Sgd, Together, Trained
+from fedcohort.learning.models import refuse_running_statistics
 from fedcohort.learning.schedule import batches
 from fedcohort.learning.workers import Workers
 from fedcohort.rng import stream
@@ -75,6 +76,14 @@ class Engine:
         known("mode", options.mode, MODES)
         known("precision", options.precision, PRECISIONS)
         self.device = _device(options.device)
+        refuse_running_statistics(modules[0])
+        if len(modules) != len(runs):
+            raise ValueError(f"modules must be one per run, {len(runs)}, got {len(modules)}")
+        for run in runs:
+            known("aggregation", run.aggregation, AGGREGATIONS)
+            empty = [client for client, samples in enumerate(run.train) if not len(samples)]
+            if empty:
+                raise ValueError(f"train must hold at least one sample per client, got none for client {empty[0]}")
         self.runs, self.sgd, self.module = list(runs), sgd, modules[0].to(self.device)
         self.x, self.y = x.to(self.device), y.to(self.device)
         self.models = torch.stack([flat_weights(module).to(self.device) for module in modules])
@@ -226,7 +235,7 @@ class Engine:
     @torch.no_grad()
     def _outputs(self, run: int, samples: Ints) -> tuple[Tensor, Tensor]:
         """Return the loss of each sample and whether it was classified right."""
-        forward, weights = forward_of(self.workers.module()), self.models[run].to(self._dtype)
+        forward, weights = forward_of(self.workers.module().eval()), self.models[run].to(self._dtype)
         losses, rights = [], []
         for part in torch.split(torch.from_numpy(samples).to(self.device), EVALUATION_BATCH):
             logits = forward(weights, _fast_layout(self.x[part].to(self._dtype))).float()

@@ -62,13 +62,16 @@ class MatmulConv2d(nn.Module):
 def with_matmul_convolutions(module: nn.Module) -> nn.Module:
     """Return a copy whose plain convolutions are matrix products; its parameters have the same names and shapes."""
     copy = deepcopy(module)
+    if isinstance(copy, nn.Conv2d):
+        return MatmulConv2d(copy) if _is_plain(copy) else copy
     for layer in list(copy.modules()):
         for name, child in layer.named_children():
-            if (
-                isinstance(child, nn.Conv2d)
-                and child.groups == 1
-                and child.dilation == (1, 1)
-                and not isinstance(child.padding, str)
-            ):
+            if isinstance(child, nn.Conv2d) and _is_plain(child):
                 setattr(layer, name, MatmulConv2d(child))
     return copy
+
+
+def _is_plain(conv: nn.Conv2d) -> bool:
+    """Return whether `MatmulConv2d` computes what this layer does: a subclass may do anything."""
+    zeros = conv.padding_mode == "zeros" and not isinstance(conv.padding, str)
+    return type(conv) is nn.Conv2d and conv.groups == 1 and conv.dilation == (1, 1) and zeros

@@ -94,6 +94,9 @@ class Together:
         for job, rows in enumerate(jobs.batches):
             order[plan.start[job] : plan.start[job] + len(rows), plan.slot[job]] = rows
         samples = torch.from_numpy(order).to(device)
+        own = torch.where(samples >= 0, samples, samples[..., :1]).clamp_min(
+            0
+        )  # a place without a sample repeats one of its job
         run, slot, mus = torch.from_numpy(jobs.run).to(device), torch.from_numpy(plan.slot).to(device), jobs.mu.to(device)
         begins, ends = _by_step(plan.start, device), _by_step(plan.start + plan.steps - 1, device)
 
@@ -108,8 +111,7 @@ class Together:
                 at = slot[new]
                 weights[at] = anchor[at] = models[run[new]]
                 velocity[at], total[at], mu[at] = 0.0, 0.0, mus[new]
-            known = samples[now].clamp_min(0)
-            counts = (samples[now] >= 0).float()
+            known, counts = own[now], (samples[now] >= 0).float()
             weights, velocity, value = step(weights, velocity, anchor, mu, self.x[known], self.y[known], counts)
             total = total + value
             if now in ends:
@@ -130,18 +132,21 @@ class Together:
 
 def batched_step(module: nn.Module, sgd: Sgd, dtype: torch.dtype) -> Step:
     """Return one SGD step of many models [S, P] on a batch each [S, B, ...]; counts [S, B] is 0 where there is no sample."""
-    forward = forward_of(with_matmul_convolutions(module))
+    forward = forward_of(with_matmul_convolutions(module).train())
+    moving = torch.cat([torch.full((p.numel(),), float(p.requires_grad), device=p.device) for p in module.parameters()])
+    frozen = not bool(moving.all())
 
     def loss_of(weights: Tensor, x: Tensor, y: Tensor, counts: Tensor) -> Tensor:
         each = cross_entropy(forward(weights.to(dtype), x).float(), y, reduction="none")
         return (each * counts).sum() / counts.sum().clamp_min(1.0)
 
-    gradient = vmap(grad_and_value(loss_of))
+    gradient = vmap(grad_and_value(loss_of), randomness="different")
 
     def step(
         weights: Tensor, velocity: Tensor, anchor: Tensor, mu: Tensor, x: Tensor, y: Tensor, counts: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         slope, loss = gradient(weights, x, y, counts)
+        slope = slope * moving if frozen else slope
         velocity = sgd.momentum * velocity + slope + mu[:, None] * (weights - anchor)
         return weights - sgd.rate * velocity, velocity, loss
 
@@ -177,7 +182,7 @@ class OneByOne:
         return Trained(change, loss)
 
     def _train_one(self, start: Tensor, rows: Ints, mu: float) -> tuple[Tensor, float]:
-        module = self.workers.module()
+        module = self.workers.module().train()
         anchors, weights = list(views(start, module).values()), list(module.parameters())
         with torch.no_grad():
             for weight, anchor in zip(weights, anchors, strict=True):
@@ -191,8 +196,8 @@ class OneByOne:
             loss.backward()  # type: ignore[no-untyped-call]
             if mu:
                 for weight, anchor in zip(weights, anchors, strict=True):
-                    assert weight.grad is not None  # for the type checker: backward() has just set it
-                    weight.grad.add_(weight.detach() - anchor, alpha=mu)
+                    if weight.grad is not None:  # frozen, or not used by the model
+                        weight.grad.add_(weight.detach() - anchor, alpha=mu)
             optimiser.step()
             total += loss.item()
         return flat_weights(module), total / len(rows)

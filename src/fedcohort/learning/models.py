@@ -13,7 +13,7 @@ class Cnn(nn.Module):
 
     def __init__(self, shape: tuple[int, ...], classes: int, channels: int, hidden: tuple[int, int]) -> None:
         super().__init__()
-        side = ((shape[1] - 4) // 2 - 4) // 2
+        side = _left(shape, ((shape[1] - 4) // 2 - 4) // 2)
         self.conv1 = nn.Conv2d(shape[0], channels, 5)
         self.conv2 = nn.Conv2d(channels, channels, 5)
         self.full1 = nn.Linear(channels * side * side, hidden[0])
@@ -47,11 +47,18 @@ def mlp(shape: tuple[int, ...], classes: int) -> nn.Module:
 
 def small_cnn(shape: tuple[int, ...], classes: int) -> nn.Module:
     """Return a 3x3 convolution of 8 channels with pooling and one hidden layer: for digits."""
-    side = (shape[1] - 2) // 2
+    side = _left(shape, (shape[1] - 2) // 2)
     return nn.Sequential(
         nn.Conv2d(shape[0], 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(8 * side * side, 32), nn.ReLU(),
         nn.Linear(32, classes),
     )  # fmt: skip
+
+
+def _left(shape: tuple[int, ...], side: int) -> int:
+    """Return the side that convolutions and pooling leave of an image, if they leave any."""
+    if side < 1:
+        raise RuntimeError(f"images of shape {tuple(shape)} are too small for its convolutions")
+    return side
 
 
 Maker = Callable[[tuple[int, ...], int], nn.Module]
@@ -67,9 +74,14 @@ def make_model(model: str | Maker, shape: tuple[int, ...], classes: int, seed: i
         torch.manual_seed(seed)
         try:
             made = make(shape, classes)
-        except RuntimeError as error:
-            raise ValueError(f"model must fit samples of shape {shape}, got: {error}") from None
-    refuse_running_statistics(made)
+            refuse_running_statistics(made)
+            with torch.no_grad():
+                logits = made(torch.zeros(2, *shape))
+        except (RuntimeError, IndexError, TypeError, ZeroDivisionError) as error:
+            reason = str(error).splitlines()[0]
+            raise ValueError(f"model must fit samples of shape {tuple(shape)}, got {model!r}: {reason}") from None
+    if logits.shape != (2, classes):
+        raise ValueError(f"model must return logits of shape (batch, {classes}), got {tuple(logits.shape)} for a batch of 2")
     return made
 
 

@@ -6,18 +6,14 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-NAME_WIDTH = 16
-
 
 def as_table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> Table:
-    """Return a table with the keys of the first row as header; numbers to the right, in few digits."""
+    """Return a table with the keys of the first row as header; numbers to the right, words of a header stacked."""
     table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
     for place, (key, value) in enumerate((rows[0] if rows else {}).items()):
         left = isinstance(value, str) and not value[:1].isdigit()
-        widest = max(len(shown(row[key])) for row in rows)
-        widest = max(widest, *(len(word) for word in key.split()))
-        wide = min(widest, NAME_WIDTH) if place == 0 else widest  # names may wrap, figures never
-        table.add_column(key, justify="left" if left else "right", min_width=wide, overflow="fold")
+        header = key if place == 0 else key.replace(" ", "\n")
+        table.add_column(header, justify="left" if left else "right", no_wrap=place > 0, overflow="fold")
     for row in rows:
         table.add_row(*(shown(value) for value in row.values()))
     return table

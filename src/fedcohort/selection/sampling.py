@@ -138,7 +138,8 @@ def _duels(p: Floats, count: int, draws: Floats) -> Ints:
     inner = np.append(0, astride + 1)  # whatever the rounding, beyond the client astride
     located = np.clip(np.searchsorted(sums, target), inner, ids.size - 1)
     is_right = np.append((located[:-1] == astride) & crosses, False)
-    wants_left = np.append(False, draws[count : 2 * count - 1] < head[1:] / (1 - tail))
+    chance = np.divide(head[1:], 1 - tail, out=np.zeros(count - 1), where=tail < 1)
+    wants_left = np.append(False, draws[count : 2 * count - 1] < chance)
     drawn_right = _carry(is_right, wants_left)
     takes_left = wants_left & np.append(False, ~drawn_right[:-1])
     return ids[np.where(takes_left, inner - 1, located)]

@@ -1,0 +1,278 @@
+from copy import deepcopy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from fedcohort.learning.engine import Engine, Options, Run
+from fedcohort.learning.flat import flat_weights, forward_of
+from fedcohort.learning.local import Sgd
+from fedcohort.learning.models import make_model
+
+SIZES = (3, 9, 4, 14)  # samples of each client; 12 more for testing
+EDGES = np.cumsum([0, *SIZES])
+TRAIN = [np.arange(start, start + size) for start, size in zip(EDGES, SIZES, strict=False)]
+TEST = np.arange(EDGES[-1], EDGES[-1] + 12)
+SGD = Sgd(0.05, 0.9, 4)
+WAYS = pytest.mark.parametrize("mode", ["together", "one-by-one"])
+
+
+def data():
+    torch.manual_seed(7)
+    return torch.randn(TEST[-1] + 1, 5), torch.randint(3, (TEST[-1] + 1,))
+
+
+def runs():
+    first = Run(0, TRAIN, TEST, np.array([1, 2, 3, 1]))
+    return [first, Run(1, TRAIN[::-1], TEST[:7], np.array([2, 1, 1, 2]), mu=0.4, aggregation="normalised")]
+
+
+def engine(mode="one-by-one", x=None, y=None, of=None, **options):
+    images, labels = data()
+    of = runs() if of is None else of
+    modules = [make_model("mlp", (5,), 3, run.seed) for run in of]
+    return Engine(
+        modules, images if x is None else x, labels if y is None else y, of, SGD, Options(mode=mode, slots=3, **options)
+    )
+
+
+def asked(*rows):
+    return np.array(rows), np.ones((len(rows), len(rows[0])), dtype=bool)
+
+
+def share(run, client):
+    return len(run.train[client]) / sum(len(samples) for samples in run.train)
+
+
+@WAYS
+def test_the_model_moves_by_the_shares_of_unequal_clients(mode):
+    learner = engine(mode)
+    start = learner.models.clone()
+    alone = []  # what each client's update adds, asked by itself
+    for client in range(4):
+        single = engine(mode)
+        single.train(0, *asked([client], [client]))
+        alone.append(single.models - start)
+    learner.train(0, *asked([0, 1, 3], [0, 1, 3]))
+    of = learner.runs
+    paper = start[0] + alone[0][0] + alone[1][0] + alone[3][0]
+    weights = [share(of[1], client) for client in (0, 1, 3)]
+    steps = [alone[client][1] * weight for client, weight in zip((0, 1, 3), weights, strict=True)]
+    normalised = start[1] + sum(steps) / sum(weights)
+    torch.testing.assert_close(learner.models, torch.stack([paper, normalised]), rtol=1e-5, atol=1e-6)
+    assert (alone[3][0].norm(), alone[0][0].norm()) > (0, 0)
+
+
+@WAYS
+def test_shares_are_of_all_training_samples(mode):
+    assert runs()[0].shares.tolist() == [size / 30 for size in SIZES]
+    np.testing.assert_allclose(engine(mode).shares.numpy(), [[s / 30 for s in SIZES], [s / 30 for s in SIZES[::-1]]], rtol=1e-6)
+
+
+@WAYS
+@pytest.mark.parametrize("poisoned", [0, 1, 3])
+def test_a_client_that_does_not_arrive_is_not_trained_and_its_data_do_not_matter(mode, poisoned):
+    x, _ = data()
+    x[TRAIN[poisoned]] = torch.nan
+    of = runs()[:1]
+    clients = np.array([[0, 1, 2, 3]])
+    arrived = clients != poisoned
+    clean, spoilt = engine(mode, of=of), engine(mode, x=x, of=of)
+    for learner in (clean, spoilt):
+        returned = learner.train(0, clients, arrived)
+        assert np.array_equal(returned.valid, arrived)
+        assert np.array_equal(np.isfinite(returned.loss), arrived)
+    assert torch.equal(clean.models, spoilt.models)
+    steps = {0: 1 * 1, 1: 2 * 3, 2: 3 * 1, 3: 1 * 4}  # epochs times batches of four
+    assert clean.client_steps == sum(steps.values()) - steps[poisoned]
+
+
+@WAYS
+@pytest.mark.parametrize("poisoned", [0, 1, 3])
+@pytest.mark.parametrize("poison", [torch.nan, torch.inf, 1e38])
+def test_a_client_whose_data_make_nan_is_rejected_as_if_it_had_not_arrived(mode, poisoned, poison):
+    x, _ = data()
+    x[TRAIN[poisoned]] = poison
+    of = [replace(runs()[0], aggregation=rule) for rule in ("paper", "normalised")]
+    clients, everyone = asked([0, 1, 2, 3], [0, 1, 2, 3])
+    without, with_it = engine(mode, of=of), engine(mode, x=x, of=of)
+    without.train(0, clients, clients != poisoned)
+    returned = with_it.train(0, clients, everyone)
+    assert np.array_equal(returned.valid, clients != poisoned)
+    assert np.array_equal(np.isnan(returned.loss), clients == poisoned)
+    assert torch.isfinite(with_it.models).all()
+    torch.testing.assert_close(with_it.models, without.models, rtol=1e-6, atol=1e-7)
+
+
+@WAYS
+def test_a_change_longer_than_the_bound_is_rejected_and_a_shorter_one_is_not(mode):
+    single, start = engine(mode, of=runs()[:1]), {}
+    for client in range(4):
+        single = engine(mode, of=runs()[:1])
+        before = single.models.clone()
+        single.train(0, *asked([client]))
+        start[client] = float((single.models - before).norm()) / share(single.runs[0], client)
+    bound = float(np.mean(sorted(start.values())[1:3]))
+    short = np.array([[start[client] <= bound for client in range(4)]])
+    assert short.sum() == 2
+    strict, filtered = engine(mode, of=runs()[:1], max_norm=bound), engine(mode, of=runs()[:1])
+    returned = strict.train(0, *asked([0, 1, 2, 3]))
+    assert np.array_equal(returned.valid, short)
+    assert np.array_equal(np.isfinite(returned.loss), short)
+    filtered.train(0, np.array([[0, 1, 2, 3]]), short)
+    torch.testing.assert_close(strict.models, filtered.models, rtol=1e-6, atol=1e-7)
+
+
+@WAYS
+def test_the_reported_loss_is_that_of_the_job(mode):
+    learner = engine(mode, of=[replace(runs()[0], epochs=np.ones(4, dtype=np.int64))])
+    before = deepcopy(learner.models)
+    returned = learner.train(0, *asked([0, 2]))
+    for place, client in enumerate((0, 2)):  # one epoch of one batch: the loss of the model that was sent
+        logits = forward_of(learner.module)(before[0], learner.x[TRAIN[client]])
+        assert returned.loss[0, place] == pytest.approx(cross_entropy(logits, learner.y[TRAIN[client]]).item(), rel=1e-5)
+
+
+@WAYS
+def test_accuracy_and_loss_are_those_of_plain_pytorch(mode):
+    learner = engine(mode)
+    learner.train(0, *asked([0, 1], [2, 3]))
+    accuracy, loss = learner.evaluate()
+    for place, run in enumerate(learner.runs):
+        logits = forward_of(learner.module)(learner.models[place], learner.x[run.test])
+        labels = learner.y[run.test]
+        assert accuracy[place] == pytest.approx((logits.argmax(dim=1) == labels).double().mean().item())
+        assert loss[place] == pytest.approx(cross_entropy(logits, labels).item(), rel=1e-5)
+
+
+def test_more_test_samples_than_one_evaluation_batch_are_all_counted(monkeypatch):
+    from fedcohort.learning import engine as module
+
+    whole = engine().evaluate()
+    monkeypatch.setattr(module, "EVALUATION_BATCH", 5)
+    np.testing.assert_allclose(engine().evaluate(), whole, rtol=1e-6)
+
+
+@WAYS
+def test_losses_are_means_over_each_clients_own_training_data(mode):
+    learner = engine(mode)
+    clients = np.array([[3, 0], [1, 2]])
+    found = learner.losses([1, 0], clients)
+    for row, run in enumerate((1, 0)):
+        for column, client in enumerate(clients[row]):
+            samples = learner.runs[run].train[client]
+            logits = forward_of(learner.module)(learner.models[run], learner.x[samples])
+            assert found[row, column] == pytest.approx(cross_entropy(logits, learner.y[samples]).item(), rel=1e-5)
+
+
+@WAYS
+def test_evaluation_changes_nothing(mode):
+    learner = engine(mode)
+    before = learner.models.clone()
+    learner.evaluate()
+    learner.losses([0, 1], np.array([[0], [1]]))
+    assert torch.equal(learner.models, before)
+
+
+@WAYS
+def test_a_restored_engine_goes_on_exactly(mode):
+    of = [replace(run, server_momentum=0.5) for run in runs()]
+    one, other = engine(mode, of=of), engine(mode, of=of)
+    one.train(0, *asked([0, 1], [2, 3]))
+    other.load_state_dict({name: value.clone() for name, value in one.state_dict().items()})
+    for learner in (one, other):
+        learner.train(1, *asked([1, 3], [0, 1]))
+    assert all(torch.equal(value, other.state_dict()[name]) for name, value in one.state_dict().items())
+    assert (one.velocity != 0).any()
+
+
+@pytest.mark.parametrize("name", ["models", "velocity"])
+def test_a_state_of_another_shape_or_without_a_part_is_refused_and_changes_nothing(name):
+    learner = engine()
+    state = {key: value + 1 for key, value in learner.state_dict().items()}
+    before = learner.models.clone()
+    with pytest.raises(ValueError, match=rf"{name} .*{learner.models.shape[1]}.*got .*7"):
+        learner.load_state_dict(state | {name: torch.zeros(2, 7)})
+    with pytest.raises(ValueError, match=rf"{name} .*got nothing"):
+        learner.load_state_dict({key: value for key, value in state.items() if key != name})
+    assert torch.equal(learner.models, before)
+
+
+def test_a_change_in_a_state_handed_out_does_not_reach_back():
+    learner = engine()
+    state = learner.state_dict()
+    learner.train(0, *asked([0, 1], [2, 3]))
+    again = engine()
+    again.load_state_dict(state)
+    assert torch.equal(again.models, engine().models)
+
+
+def test_automatic_mode_is_one_of_the_two_and_leaves_the_models_alone():
+    learner, told = engine("auto"), engine("one-by-one")
+    assert learner.mode in ("together", "one-by-one")
+    assert torch.equal(learner.models, told.models)
+    assert learner.client_steps == 0
+
+
+@WAYS
+def test_batches_depend_on_seed_round_and_client_and_not_on_who_else_is_asked(mode):
+    def moved(round, clients, seed=0):
+        learner = engine(mode, of=[replace(runs()[0], seed=seed, epochs=np.ones(4, dtype=np.int64))])
+        learner.models = engine(of=runs()[:1]).models.clone()
+        return learner.train(round, *asked(clients)).loss[0]
+
+    assert moved(0, [1])[0] == pytest.approx(moved(0, [0, 1, 3])[1], rel=1e-6)
+    assert moved(0, [1])[0] != pytest.approx(moved(1, [1])[0], rel=1e-6)
+    assert moved(0, [1])[0] != pytest.approx(moved(0, [1], seed=5)[0], rel=1e-6)
+
+
+@WAYS
+def test_a_run_learns_the_same_alone_and_beside_another_to_rounding(mode):
+    together, alone = engine(mode), engine(mode, of=runs()[1:])
+    for round in range(3):
+        together.train(round, *asked([0, 1, 2], [1, 2, 3]))
+        alone.train(round, *asked([1, 2, 3]))
+    torch.testing.assert_close(together.models[1:], alone.models, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is one")
+def test_a_device_that_is_not_there_is_refused_by_name():
+    with pytest.raises(ValueError, match=r"device must be .*, got 'cuda'"):
+        engine(device="cuda")
+
+
+@pytest.mark.parametrize("name", ["quantum", "cpu:x", ""])
+def test_a_device_that_does_not_exist_is_refused_by_name(name):
+    with pytest.raises(ValueError, match=f"device must be .*, got '{name}'"):
+        engine(device=name)
+
+
+@pytest.mark.parametrize(("option", "value"), [("mode", "both"), ("precision", "float16")])
+def test_an_unknown_option_is_refused_with_those_there_are(option, value):
+    with pytest.raises(ValueError, match=f"{option} must be one of .*, got '{value}'"):
+        engine(**{option: value})
+
+
+def test_a_client_without_samples_is_refused():
+    empty = replace(runs()[0], train=[*TRAIN[:3], np.array([], dtype=np.int64)])
+    with pytest.raises(ValueError, match=r"client|sample"):
+        engine("together", of=[empty]).train(0, *asked([2, 3]))
+
+
+def test_an_unknown_aggregation_is_refused_before_any_training():
+    with pytest.raises(ValueError, match=r"aggregation must be one of .*, got 'mean'"):
+        engine(of=[replace(runs()[0], aggregation="mean")])
+
+
+def test_as_many_models_as_runs_are_needed():
+    x, y = data()
+    with pytest.raises(ValueError, match="modules"):
+        Engine([make_model("mlp", (5,), 3, 0)], x, y, runs(), SGD, Options(mode="one-by-one"))
+
+
+def test_the_size_of_a_model_is_counted_in_bytes_of_float32():
+    learner = engine()
+    assert learner.model_bytes == 4 * flat_weights(nn.Sequential(nn.Linear(5, 64), nn.Linear(64, 3))).numel()

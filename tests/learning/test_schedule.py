@@ -1,0 +1,88 @@
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedcohort.learning.schedule import batches, pack
+
+QUICK = settings(max_examples=100, deadline=None)
+
+
+@QUICK
+@given(steps=st.lists(st.integers(1, 30), max_size=25), slots=st.integers(1, 8))
+def test_every_job_runs_once_alone_in_its_slot_and_all_end_within_the_known_bound(steps, slots):
+    plan = pack(np.array(steps, dtype=np.int64), slots)
+    assert plan.slot.shape == plan.start.shape == plan.steps.shape == (len(steps),)
+    busy = [
+        (int(slot), now)
+        for slot, start, length in zip(plan.slot, plan.start, steps, strict=True)
+        for now in range(start, start + length)
+    ]
+    assert len(set(busy)) == len(busy) == sum(steps)
+    assert all(0 <= slot < slots and 0 <= now < plan.length for slot, now in busy)
+    assert plan.steps.tolist() == steps
+    assert plan.length == max((now + 1 for _, now in busy), default=0)
+    # Dealing to the slot that is free the soonest ends by (sum - last) / slots + last (Graham), for the job that ends last
+    last = max(range(len(steps)), key=lambda job: plan.start[job] + steps[job], default=None)
+    if last is not None:
+        assert slots * (plan.length - steps[last]) <= sum(steps) - steps[last]
+
+
+def shortest(steps, slots):
+    """Return the least length of any deal, by trying all."""
+    loads = {(0,) * slots}
+    for length in steps:
+        loads = {tuple(sorted((*load[:i], load[i] + length, *load[i + 1 :]))) for load in loads for i in range(slots)}
+    return min(max(load) for load in loads)
+
+
+@QUICK
+@given(steps=st.lists(st.integers(1, 12), min_size=1, max_size=8), slots=st.integers(1, 3))
+def test_a_round_is_at_most_a_third_longer_than_the_shortest_possible(steps, slots):
+    # longest first: at most 4/3 - 1/(3 slots) of the optimum (Graham 1969)
+    assert 3 * slots * pack(np.array(steps), slots).length <= (4 * slots - 1) * shortest(steps, slots)
+
+
+def test_a_deal_worked_by_hand():
+    # longest first: 5 -> slot 0, 4 -> slot 1, 3 -> slot 1 (free at 4), 3 -> slot 0 (free at 5), 1 -> slot 1 (free at 7)
+    plan = pack(np.array([3, 5, 1, 4, 3]), 2)
+    assert plan.slot.tolist() == [1, 0, 1, 1, 0]
+    assert plan.start.tolist() == [4, 0, 7, 0, 5]
+    assert plan.length == 8
+
+
+def test_no_jobs_take_no_steps():
+    assert pack(np.array([], dtype=np.int64), 3).length == 0
+
+
+@QUICK
+@given(count=st.integers(1, 40), epochs=st.integers(1, 4), size=st.integers(1, 12), seed=st.integers(0, 99))
+def test_every_epoch_uses_every_sample_exactly_once_and_fills_only_its_last_batch(count, epochs, size, seed):
+    samples = 7 + 3 * np.arange(count)
+    rows = batches(samples, epochs, size, np.random.default_rng(seed))
+    per_epoch = -(-count // size)
+    assert rows.shape == (epochs * per_epoch, size)
+    for epoch in rows.reshape(epochs, per_epoch, size):
+        assert sorted(epoch[epoch >= 0].tolist()) == samples.tolist()
+        assert (epoch[:-1] >= 0).all()
+        assert (epoch.ravel()[count:] == -1).all()
+        assert (epoch >= -1).all()
+    assert np.array_equal(rows, batches(samples, epochs, size, np.random.default_rng(seed)))
+
+
+def test_every_epoch_and_every_seed_has_an_order_of_its_own():
+    one, other = batches(np.arange(100), 2, 100, np.random.default_rng(0))
+    assert not np.array_equal(one, other)
+    assert not np.array_equal(one, batches(np.arange(100), 1, 100, np.random.default_rng(1))[0])
+
+
+def test_the_samples_given_are_not_shuffled_in_place():
+    samples = np.arange(50)
+    batches(samples, 3, 10, np.random.default_rng(0))
+    assert np.array_equal(samples, np.arange(50))
+
+
+def test_every_sample_is_equally_likely_to_come_first():
+    draws, rng = 4000, np.random.default_rng(5)
+    first = np.array([batches(np.arange(5), 1, 2, rng)[0, 0] for _ in range(draws)])
+    error = 5 * np.sqrt(0.2 * 0.8 / draws)  # five standard errors
+    assert (np.abs(np.bincount(first, minlength=5) / draws - 0.2) <= error).all()
