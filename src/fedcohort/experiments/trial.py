@@ -53,6 +53,7 @@ class Trial:
         self.of, self.folder, self.places = of, folder, places(of)
         pairs = {(place.partition, place.seed) for place in self.places}
         self.owners = {pair: owners_of(of, data, *pair) for pair in sorted(pairs)}
+        tests = {pair: np.concatenate(owners.test) for pair, owners in self.owners.items()}  # shared by runs of a pair
         images = data.scaled().x
         shape = images.shape[1:]
         made = {place.seed: make_model(of.model, shape, data.num_classes, place.seed) for place in self.places}
@@ -62,17 +63,16 @@ class Trial:
             [made[place.seed] for place in self.places],
             torch.from_numpy(np.ascontiguousarray(images, dtype=np.float32)),
             torch.from_numpy(data.y),
-            [self._run(place) for place in self.places],
+            [self._run(place, tests[place.partition, place.seed]) for place in self.places],
             sgd,
             options,
         )
         self.selector = self._selectors()
         self.done = 0
 
-    def _run(self, place: Place) -> Run:
+    def _run(self, place: Place, test: Ints) -> Run:
         owners = self.owners[place.partition, place.seed]
         epochs = local_epochs(self.of.clients, place.seed, self.of.epochs)
-        test = np.concatenate(owners.test)
         of = self.of
         return Run(place.seed, owners.train, test, epochs, place.mu, place.aggregation, of.server_rate, of.server_momentum)
 

@@ -96,6 +96,7 @@ class Engine:
             torch.backends.cudnn.benchmark = True  # evaluation repeats the same shapes
         self.mode = self._choose_mode() if options.mode == "auto" else options.mode
         self._trainer: Together | OneByOne | None = None
+        self._tests: dict[int, tuple[Tensor, Tensor]] = {}
         self.client_steps = 0
 
     def train(self, round: int, clients: Ints, arrived: Bools) -> Returned:
@@ -119,7 +120,7 @@ class Engine:
 
         def of_run(place: int) -> Floats:
             parts = [self.runs[runs[place]].train[client] for client in clients[place]]
-            each, _ = self._outputs(runs[place], np.concatenate(parts))
+            each, _ = self._outputs(runs[place], *self._gather(np.concatenate(parts)))
             borders = np.cumsum([0, *(len(part) for part in parts)])
             sums: Floats = np.add.reduceat(each.double().cpu().numpy(), borders[:-1])
             return np.asarray(sums / np.diff(borders))
@@ -130,7 +131,7 @@ class Engine:
         """Return accuracy and mean loss of every run [R] on the data its clients reserved."""
 
         def of_run(run: int) -> Tensor:
-            each, right = self._outputs(run, self.runs[run].test)
+            each, right = self._outputs(run, *self._test_data(self.runs[run].test))
             return torch.stack([right.double().mean(), each.double().mean()])
 
         accuracy, loss = torch.stack(self.workers.map(of_run, range(len(self.runs)))).cpu().numpy().T
@@ -173,7 +174,9 @@ class Engine:
         steps = np.concatenate(
             [[_steps(len(s), int(e), self.sgd.batch_size) for s, e in zip(r.train, r.epochs, strict=True)] for r in self.runs]
         )
-        typical = 10 * len(self.runs) / self.workers.count * steps.mean() / steps.max()  # ten answers a run
+        typical = (
+            7 * len(self.runs) / self.workers.count * steps.mean() / steps.max()
+        )  # fewer than answer: each slot gets several jobs
         most = self._slots_in_memory() if self.device.type != "cpu" else CPU_SLOTS
         return max(8, int(min(typical, most)) // 8 * 8)
 
@@ -232,15 +235,26 @@ class Engine:
         models, velocity = server_step(self.models, chosen, self.velocity, rate, momentum)
         self.models, self.velocity = torch.where(some, models, self.models), torch.where(some, velocity, self.velocity)
 
+    def _gather(self, samples: Ints) -> tuple[Tensor, Tensor]:
+        """Return inputs and labels of these samples, ready for the forward pass."""
+        at = torch.from_numpy(samples).to(self.device)
+        return _fast_layout(self.x[at].to(self._dtype)), self.y[at]
+
+    def _test_data(self, samples: Ints) -> tuple[Tensor, Tensor]:
+        """Return the same for test samples, gathered once: runs that share a partition share them."""
+        if id(samples) not in self._tests:
+            self._tests[id(samples)] = self._gather(samples)
+        return self._tests[id(samples)]
+
     @torch.no_grad()
-    def _outputs(self, run: int, samples: Ints) -> tuple[Tensor, Tensor]:
+    def _outputs(self, run: int, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Return the loss of each sample and whether it was classified right."""
         forward, weights = forward_of(self.workers.module().eval()), self.models[run].to(self._dtype)
         losses, rights = [], []
-        for part in torch.split(torch.from_numpy(samples).to(self.device), EVALUATION_BATCH):
-            logits = forward(weights, _fast_layout(self.x[part].to(self._dtype))).float()
-            losses.append(cross_entropy(logits, self.y[part], reduction="none"))
-            rights.append(logits.argmax(dim=1) == self.y[part])
+        for part, labels in zip(torch.split(x, EVALUATION_BATCH), torch.split(y, EVALUATION_BATCH), strict=True):
+            logits = forward(weights, part).float()
+            losses.append(cross_entropy(logits, labels, reduction="none"))
+            rights.append(logits.argmax(dim=1) == labels)
         return torch.cat(losses), torch.cat(rights)
 
 

@@ -1,0 +1,553 @@
+import csv
+import re
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from fedcohort import cli, rundir
+from fedcohort.data import load
+from fedcohort.experiments.comparison import Comparison
+from fedcohort.experiments.trial import Trial
+from fedcohort.reports import figures
+
+SMALL = (
+    "--clients", "12", "--cohort", "4", "--seeds", "1", "--selectors", "e3cs-0.5,random,pow-d,rpow-d", "--partitions", "iid",
+    "--aggregations", "paper", "--samples-per-client", "20", "--epochs", "1,2", "--checkpoint-every", "2", "--mode", "one-by-one",
+)  # fmt: skip
+TINY = (*SMALL, "--rounds", "6")
+LONG = (
+    *SMALL, "--rounds", "90", "--checkpoint-every", "3", "--partitions", "primary-label", "--aggregations", "normalised",
+    "--server-momentum", "0.5", "--jitter", "0.2",
+)  # fmt: skip
+RECORDED = {"clients", "arrived", "valid", "accuracy", "loss", "seconds", "wasted_seconds", "wasted_bytes"}
+PATIENCE = 120  # seconds until a process that never writes a checkpoint is given up
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch, tmp_path):
+    """Play without a terminal and without figures, in a folder of one's own."""
+    for name in ("COLUMNS", "LINES", "FORCE_COLOR", "PY_COLORS", "FEDCOHORT_DATA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(figures, "available", lambda: False)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Return a function that runs the command line here and returns exit code, output and errors."""
+
+    def run(*args):
+        monkeypatch.setattr(sys, "argv", ["fedcohort", "compare", *map(str, args)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        return stop.value.code, *capsys.readouterr()
+
+    return run
+
+
+def is_one_line_of_error(err):
+    return err.startswith("error: ") and err.count("\n") == 1 and err.endswith("\n")
+
+
+def remembered(folder):
+    """Return all that a run leaves behind: records and the last checkpoint."""
+    state = rundir.load_checkpoint(folder)
+    return {"records": rundir.load_records(folder, state["round"]), "checkpoint": state}
+
+
+def differences(one, other, name=""):
+    """Return the names of all parts that are not exactly equal."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        keys = dict.fromkeys([*one, *other])
+        return [found for key in keys for found in differences(one.get(key), other.get(key), f"{name}/{key}")]
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        same = one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+    else:
+        same = type(one) is type(other) and one == other
+    return [] if same else [name]
+
+
+def contents(folder):
+    return {
+        path.relative_to(folder): (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.rglob("*") if path.is_file()
+    }
+
+
+def test_a_comparison_leaves_records_a_checkpoint_settings_environment_and_a_summary(call, tmp_path):
+    code, out, err = call(*TINY, "--out", "run")
+    assert (code, err) == (0, "")
+    folder = tmp_path / "run"
+    assert {path.name for path in folder.iterdir()} == {
+        "records", "checkpoint.safetensors", "settings.toml", "environment.json", "summary.csv",
+    }  # fmt: skip
+    assert {path.name for path in (folder / "records").iterdir()} == {"0000000.npz", "0000002.npz", "0000004.npz"}
+    records = rundir.load_records(folder, 6)
+    assert set(records) == RECORDED
+    assert records["clients"].shape == records["valid"].shape == (6, 4, 4)
+    assert ((records["accuracy"] >= 0) & (records["accuracy"] <= 1)).all()
+    assert all(f" {name} " in out for name in ("e3cs-0.5", "random", "pow-d", "rpow-d"))
+    assert "run" in out.splitlines()[-1]
+
+
+def test_the_summary_says_what_the_records_say(call, tmp_path):
+    assert (
+        call(*TINY, "--rounds", "25", "--seeds", "2", "--selectors", "random", "--targets", "0.4,1.0", "--out", "run")[0] == 0
+    )
+    records = rundir.load_records(tmp_path / "run", 25)
+    with (tmp_path / "run" / "summary.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    accuracy, elapsed = records["accuracy"], np.cumsum(records["seconds"], axis=0)
+    first = [next(t for t in range(25) if accuracy[t, run] >= 0.4) for run in range(2)]
+    assert float(row["rounds to 0.4"]) == np.mean([t + 1 for t in first])
+    assert float(row["time to 0.4"]) == pytest.approx(np.mean([elapsed[t, run] for run, t in enumerate(first)]))
+    assert row["rounds to 1"] == row["time to 1"] == "nan"
+    assert float(row["final"]) == pytest.approx(accuracy[-1].mean())
+    assert float(row["sd"]) == pytest.approx(abs(accuracy[-1, 0] - accuracy[-1, 1]) / np.sqrt(2))
+    assert float(row["success"]) == pytest.approx(records["valid"].sum() / (25 * 2 * 4))
+    assert float(row["wasted s"]) == pytest.approx(records["wasted_seconds"].sum() / 2)
+    size = 4 * (64 * 64 + 64 + 64 * 10 + 10)  # bytes of the mlp on 8 x 8 images
+    assert float(row["wasted MB"]) == pytest.approx((~records["arrived"]).sum() / 2 * size / 1e6)
+
+
+def test_who_arrives_is_decided_by_seconds_and_deadline(call, tmp_path):
+    assert call(*TINY, "--rates", "1", "--epochs", "1,3", "--seconds-per-epoch", "2", "--deadline", "5", "--out", "run")[0] == 0
+    of = Comparison.of(rundir.read_settings(tmp_path / "run" / "settings.toml"))
+    epochs = np.stack([run.epochs for run in Trial(of, load("digits"), tmp_path / "run").engine.runs])
+    records = rundir.load_records(tmp_path / "run", 6)
+    asked = np.take_along_axis(epochs[None], records["clients"].astype(int), axis=-1)
+    assert np.array_equal(records["arrived"], asked == 1)
+    assert np.array_equal(records["seconds"], np.where((asked == 3).any(axis=-1), 5.0, 2.0))
+    assert np.array_equal(records["wasted_seconds"], 5.0 * (asked == 3).sum(axis=-1))
+    assert (asked == 1).any()
+    assert (asked == 3).any()
+
+
+def test_the_same_settings_give_the_same_run_and_another_seed_another(call, tmp_path):
+    for out, seed in (("a", 0), ("b", 0), ("c", 1)):
+        assert call(*TINY, "--first-seed", seed, "--out", out)[0] == 0
+    a, b, c = (remembered(tmp_path / name) for name in "abc")
+    assert differences(a, b) == []
+    assert {"/records/clients", "/records/accuracy", "/checkpoint/engine/models"} <= set(differences(a, c))
+
+
+@pytest.mark.parametrize("mode", ["one-by-one", "together"])
+def test_results_do_not_depend_on_who_else_is_compared_but_for_rounding(call, tmp_path, mode):
+    mine = (*TINY, "--seeds", "2", "--mode", mode)
+    assert call(*mine, "--selectors", "e3cs-0.5", "--out", "alone")[0] == 0
+    assert call(*mine, "--selectors", "random,e3cs-0.5", "--out", "beside")[0] == 0
+    alone, beside = (remembered(tmp_path / name) for name in ("alone", "beside"))
+    rows = [2, 3]  # after the two of random
+    for name in RECORDED - {"accuracy", "loss"}:
+        assert np.array_equal(alone["records"][name], beside["records"][name][:, rows])
+    np.testing.assert_allclose(alone["records"]["loss"], beside["records"]["loss"][:, rows], rtol=1e-4)
+    np.testing.assert_allclose(
+        alone["checkpoint"]["engine"]["models"], beside["checkpoint"]["engine"]["models"][rows], rtol=0, atol=1e-5
+    )
+    assert differences(alone["checkpoint"]["selectors"]["0"], beside["checkpoint"]["selectors"]["1"]) == []
+
+
+def test_evaluating_less_often_leaves_gaps_and_nothing_else_changes(call, tmp_path):
+    assert call(*TINY, "--out", "often")[0] == 0
+    assert call(*TINY, "--evaluate-every", "4", "--out", "seldom")[0] == 0
+    often, seldom = (remembered(tmp_path / name) for name in ("often", "seldom"))
+    seen = [3, 5]  # every fourth, and the last
+    assert np.isnan(seldom["records"]["accuracy"]).all(axis=1).tolist() == [True, True, True, False, True, False]
+    assert np.array_equal(seldom["records"]["accuracy"][seen], often["records"]["accuracy"][seen])
+    assert differences(often["checkpoint"], seldom["checkpoint"]) == []
+
+
+def test_a_finished_comparison_is_shown_and_not_computed_again(call, tmp_path):
+    _, first, _ = call(*TINY, "--out", "run")
+    before = contents(tmp_path / "run")
+    for more in ((), ("--resume",)):
+        code, again, err = call(*TINY, "--out", "run", *more)
+        assert (code, err) == (0, "")
+        assert again == first
+    after = contents(tmp_path / "run")
+    kept = [path for path in before if path.name != "summary.csv"]
+    assert all(after[path] == before[path] for path in kept)
+    assert after.keys() == before.keys()
+
+
+def test_other_settings_are_refused_and_leave_the_folder_as_it_was(call, tmp_path):
+    assert call(*TINY, "--out", "run")[0] == 0
+    before = contents(tmp_path / "run")
+    for more in (("--learning-rate", "0.1"), ("--rounds", "8", "--resume"), ("--mode", "together")):
+        code, out, err = call(*TINY, "--out", "run", *more)
+        assert (code, out) == (2, "")
+        assert is_one_line_of_error(err)
+        assert re.search("out must not hold a run of other settings, got run.*--overwrite", err)
+    assert contents(tmp_path / "run") == before
+
+
+def test_overwrite_discards_what_was_there(call, tmp_path):
+    assert call(*TINY, "--out", "run")[0] == 0
+    other = (*TINY, "--rounds", "3", "--checkpoint-every", "1", "--first-seed", "4")
+    assert call(*other, "--out", "run", "--overwrite")[0] == 0
+    assert call(*other, "--out", "fresh")[0] == 0
+    assert differences(remembered(tmp_path / "run"), remembered(tmp_path / "fresh")) == []
+    assert sorted(path.name for path in (tmp_path / "run" / "records").iterdir()) == [
+        "0000000.npz",
+        "0000001.npz",
+        "0000002.npz",
+    ]
+
+
+def test_overwrite_of_a_finished_run_computes_it_again(call, tmp_path):
+    assert call(*TINY, "--out", "run")[0] == 0
+    first = (tmp_path / "run" / "checkpoint.safetensors").stat().st_mtime_ns
+    assert call(*TINY, "--out", "run", "--overwrite")[0] == 0
+    assert (tmp_path / "run" / "checkpoint.safetensors").stat().st_mtime_ns > first
+
+
+def test_overwrite_does_not_go_on_from_a_checkpoint_whose_settings_are_gone(call, tmp_path):
+    assert call(*TINY, "--out", "run")[0] == 0
+    (tmp_path / "run" / "settings.toml").unlink()
+    other = (*TINY, "--learning-rate", "0.2")
+    assert call(*other, "--out", "run", "--overwrite")[0] == 0
+    assert call(*other, "--out", "fresh")[0] == 0
+    assert differences(remembered(tmp_path / "run"), remembered(tmp_path / "fresh")) == []
+
+
+def test_a_folder_that_holds_something_else_is_refused_and_left_alone(call, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("years of work")
+    (tmp_path / "file").write_text("mine")
+    for out in ("mine", "file", "file/run"):
+        for more in ((), ("--resume",)):
+            code, _, err = call(*TINY, "--out", out, *more)
+            assert code == 2
+            assert is_one_line_of_error(err)
+            assert out.split("/")[0] in err
+    assert (tmp_path / "mine" / "thesis.tex").read_text() == "years of work"
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["checkpoint.safetensors", "settings.toml", "records/0000002.npz"])
+def test_a_damaged_file_of_a_run_is_refused_by_name_and_not_overwritten(call, tmp_path, name):
+    assert call(*TINY, "--out", "run")[0] == 0
+    path = tmp_path / "run" / name
+    path.write_bytes(path.read_bytes()[:30])
+    before = contents(tmp_path / "run")
+    for more in ((), ("--resume",)):
+        code, _, err = call(*TINY, "--out", "run", *more)
+        assert code == 2
+        assert is_one_line_of_error(err)
+        assert path.name in err
+    assert contents(tmp_path / "run") == before
+
+
+def test_a_checkpoint_of_something_else_is_refused_by_name(call, tmp_path):
+    assert call(*TINY, "--out", "run")[0] == 0
+    rundir.save_checkpoint(tmp_path / "run", {"hello": 1})
+    code, _, err = call(*TINY, "--out", "run", "--resume")
+    assert code == 2
+    assert is_one_line_of_error(err)
+    assert "checkpoint" in err
+
+
+class Killed(Exception):
+    """Stands for the end of the process in the middle of its work."""
+
+
+@pytest.mark.parametrize("moment", ["save_records", "save_checkpoint"])
+def test_a_run_that_ends_while_it_saves_goes_on_exactly(call, tmp_path, monkeypatch, moment):
+    assert call(*TINY, "--out", "whole")[0] == 0
+    save, calls = getattr(rundir, moment), []
+
+    def dying(*args):
+        calls.append(args)
+        if len(calls) == 2:
+            raise Killed
+        save(*args)
+
+    monkeypatch.setattr(sys, "argv", ["fedcohort", "compare", *TINY, "--out", "run"])
+    monkeypatch.setattr(rundir, moment, dying)
+    with pytest.raises(Killed):
+        cli.main()
+    monkeypatch.setattr(rundir, moment, save)
+    assert rundir.load_checkpoint(tmp_path / "run")["round"] == 2
+
+    code, _, err = call(*TINY, "--out", "run")
+    assert code == 2
+    assert is_one_line_of_error(err)
+    assert re.search("out must not hold an unfinished run, got run with 2 of 6 rounds; add --resume", err)
+
+    assert call(*TINY, "--out", "run", "--resume")[0] == 0
+    assert differences(remembered(tmp_path / "run"), remembered(tmp_path / "whole")) == []
+
+
+def test_an_interrupted_run_says_how_to_go_on_and_goes_on_exactly(call, tmp_path, monkeypatch):
+    assert call(*TINY, "--out", "whole")[0] == 0
+    save = rundir.save_records
+
+    def interrupted(folder, first_round, records):
+        if first_round == 2:
+            raise KeyboardInterrupt
+        save(folder, first_round, records)
+
+    monkeypatch.setattr(rundir, "save_records", interrupted)
+    code, out, err = call(*TINY, "--out", "run")
+    assert (code, out) == (130, "")
+    assert "--resume" in err
+    monkeypatch.setattr(rundir, "save_records", save)
+    assert call(*TINY, "--out", "run", "--resume")[0] == 0
+    assert differences(remembered(tmp_path / "run"), remembered(tmp_path / "whole")) == []
+
+
+def test_a_run_that_ended_before_its_first_checkpoint_starts_again_with_resume(call, tmp_path):
+    assert call(*TINY, "--out", "whole")[0] == 0
+    rundir.write_settings(tmp_path / "run", Comparison.of(rundir.read_settings(tmp_path / "whole" / "settings.toml")).as_dict())
+    code, _, err = call(*TINY, "--out", "run")
+    assert code == 2
+    assert "0 of 6 rounds; add --resume" in err
+    assert call(*TINY, "--out", "run", "--resume")[0] == 0
+    assert differences(remembered(tmp_path / "run"), remembered(tmp_path / "whole")) == []
+
+
+def kill_after_the_next_checkpoint(args, folder):
+    """Run the command line in a process of its own and kill it as soon as it has written a checkpoint."""
+    path = folder / "checkpoint.safetensors"
+    before = path.stat().st_mtime_ns if path.exists() else 0
+    code = "import sys; sys.argv[0] = 'fedcohort'; from fedcohort.cli import main; main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "compare", *args], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as process:
+        limit = time.monotonic() + PATIENCE
+        while not (path.exists() and path.stat().st_mtime_ns > before):
+            assert process.poll() is None, process.stderr.read().decode()
+            assert time.monotonic() < limit
+            time.sleep(0.01)
+        process.kill()
+    assert process.returncode == -9
+    return rundir.load_checkpoint(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kills", "mode"), [(1, "auto"), (2, "together")])
+def test_a_killed_run_that_is_resumed_equals_the_uninterrupted_run_exactly(call, tmp_path, kills, mode):
+    args, done = (*LONG, "--mode", mode, "--out", "run"), 0
+    for kill in range(kills):
+        state = kill_after_the_next_checkpoint([*args, *(["--resume"] if kill else [])], tmp_path / "run")
+        assert done < state["round"] < 90
+        done = state["round"]
+        code, _, err = call(*args)
+        assert code == 2
+        assert f"{done} of 90 rounds; add --resume" in err
+    code, _, err = call(*args, "--resume")
+    assert (code, err) == (0, "")
+    assert call(*LONG, "--mode", state["mode"], "--out", "whole")[0] == 0
+    resumed, whole = (remembered(tmp_path / name) for name in ("run", "whole"))
+    assert whole["checkpoint"]["round"] == len(whole["records"]["clients"]) == 90
+    assert (whole["checkpoint"]["engine"]["velocity"] != 0).any()
+    assert differences(resumed, whole) == []
+    assert (tmp_path / "run" / "summary.csv").read_bytes() == (tmp_path / "whole" / "summary.csv").read_bytes()
+
+
+def test_flags_go_before_the_file_and_the_file_before_the_defaults(call, tmp_path):
+    (tmp_path / "mine.toml").write_text('rounds = 2\nclients = 8\nselectors = ["random"]\nseeds = 1\nmode = "one-by-one"\n')
+    assert call("--config", "mine.toml", "--clients", "9", "--partitions", "iid", "--out", "run")[0] == 0
+    found = Comparison.of(rundir.read_settings(tmp_path / "run" / "settings.toml"))
+    assert found == Comparison(rounds=2, clients=9, selectors=("random",), seeds=1, partitions=("iid",), mode="one-by-one")
+
+
+def test_the_settings_that_a_run_wrote_can_be_given_as_its_file(call, tmp_path):
+    assert call(*TINY, "--eta", "auto", "--out", "one")[0] == 0
+    assert call("--config", "one/settings.toml", "--out", "two")[0] == 0
+    assert differences(remembered(tmp_path / "one"), remembered(tmp_path / "two")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("cohorts = 3", "setting .*, got 'cohorts'; did you mean 'cohort'"),
+        ("rounds = ", r"mine\.toml must be a settings file in TOML"),
+        ('rounds = "many"', "rounds .*, got 'many'"),
+        ("dataset = 5", "dataset .*5"),
+        ('max_norm = "big"', "max_norm .*big"),
+        ('compiled = "no"', "compiled .*no"),
+        ("[compare]\nrounds = 3", "setting .*, got 'compare'"),
+    ],
+)
+def test_a_mistake_in_the_file_ends_with_code_2_and_one_line(call, tmp_path, text, message):
+    (tmp_path / "mine.toml").write_text(text)
+    code, out, err = call(*SMALL, "--config", "mine.toml", "--out", "run")
+    assert (code, out) == (2, "")
+    assert is_one_line_of_error(err)
+    assert re.search(message, err)
+    assert not (tmp_path / "run").exists()
+
+
+WRONG = {
+    "no rounds": (("--rounds", "0"), "rounds .* at least 1, got 0"),
+    "rounds that are a word": (("--rounds", "many"), "rounds .*, got 'many'"),
+    "more asked than there are": (("--cohort", "99"), "cohort .* between 1 and 12, got 99"),
+    "unknown model": (("--model", "foo"), "model .*small-cnn.*, got 'foo'"),
+    "unknown data set": (("--dataset", "cifar"), "dataset .*, got 'cifar'; did you mean 'cifar10'"),
+    "unknown scheme": (("--selectors", "randon"), "selector .*, got 'randon'; did you mean 'random'"),
+    "a scheme twice": (("--selectors", "random,random"), "selectors .* each once"),
+    "no schemes": (("--selectors", ","), "selectors .* at least one"),
+    "no epochs": (("--epochs", "0"), "epochs .* at least 1, got 0"),
+    "negative mu": (("--mus", "-1"), "mus .* between 0.0 and .*, got -1"),
+    "no time": (("--deadline", "0"), "deadline .* above 0, got 0"),
+    "unknown mode": (("--mode", "fast"), "mode .*, got 'fast'"),
+    "bound that is a word": (("--max-norm", "big"), "max.norm .*big"),
+    "negative bound": (("--max-norm", "-1"), "max.norm .*-1"),
+    "neither yes nor no": (("--compiled", "maybe"), "compiled .*maybe"),
+    "no slots": (("--slots", "0"), "slots .* at least 1, got 0"),
+    "unknown option": (("--clans", "3"), "--clans"),
+}
+LATE = {
+    "data set that is not there": (("--dataset", "missing.npz"), r"missing\.npz"),
+    "natural partition without a column": (("--partitions", "by-client"), "by-client.* column"),
+    "no such device": (("--device", "quantum"), "device .*, got 'quantum'"),
+    "more candidates than clients": (("--candidates", "99"), "candidates .* between 4 and 12, got 99"),
+    "more samples than there are": (("--samples-per-client", "5000"), "5000"),
+    "nothing to test on": (("--test-fraction", "0"), "test_fraction"),
+    "model that does not fit": (("--model", "cifar-cnn"), "model .*8"),
+}
+
+
+@pytest.mark.parametrize("mistake", WRONG | LATE)
+def test_a_mistake_ends_with_code_2_and_one_line_and_does_not_block_the_corrected_call(call, tmp_path, mistake):
+    args, message = (WRONG | LATE)[mistake]
+    code, out, err = call(*TINY, "--out", "run", *args)
+    assert code == 2
+    assert is_one_line_of_error(err), err
+    assert re.search(message, err)
+    assert out == ""
+    assert call(*TINY, "--rounds", "1", "--selectors", "random", "--out", "run")[0] == 0
+
+
+@pytest.mark.skipif("__import__('torch').cuda.is_available()", reason="there is one")
+def test_a_gpu_that_is_not_there_is_refused_and_does_not_block_the_corrected_call(call):
+    code, _, err = call(*TINY, "--out", "run", "--device", "cuda")
+    assert code == 2
+    assert is_one_line_of_error(err)
+    assert re.search("device .*'cuda'", err)
+    assert call(*TINY, "--out", "run")[0] == 0
+
+
+def test_a_mistake_in_overwriting_does_not_cost_the_run_that_was_there(call, tmp_path):
+    assert call(*TINY, "--out", "run")[0] == 0
+    before = remembered(tmp_path / "run")
+    assert call(*TINY, "--dataset", "missing.npz", "--out", "run", "--overwrite")[0] == 2
+    assert differences(remembered(tmp_path / "run"), before) == []
+
+
+def own_data(path, owners=9):
+    rng = np.random.default_rng(0)
+    y = np.arange(180) % 3
+    x = (y[:, None] + 0.3 * rng.standard_normal((180, 4))).astype(np.float32)
+    clients = np.array([f"user {who}" for who in np.sort(rng.permutation(np.arange(180) % owners) ** 2 % owners)])
+    np.savez(path, x=x, y=y, clients=clients)
+    return clients
+
+
+def test_own_data_with_their_natural_owners_can_be_compared(call, tmp_path):
+    clients = own_data(tmp_path / "mine.npz")
+    people = np.unique(clients)
+    args = (
+        "--dataset", "mine.npz", "--clients", len(people), "--cohort", 2, "--rounds", 30, "--seeds", 1,
+        "--partitions", "by-client,iid", "--rates", "0.8,1", "--selectors", "pow-d,rpow-d", "--mode", "one-by-one",
+        "--out", "run",
+    )  # fmt: skip
+    code, out, err = call(*args)
+    assert (code, err) == (0, "")
+    assert "by-client" in out
+    records = rundir.load_records(tmp_path / "run", 30)
+    assert (records["accuracy"][-1] > 0.7).all()  # three classes, far apart: guessing gives a third
+    of = Comparison.of(rundir.read_settings(tmp_path / "run" / "settings.toml"))
+    owners = Trial(of, load("mine.npz"), tmp_path / "run").owners["by-client", 0]
+    for person, train, test in zip(people, owners.train, owners.test, strict=True):
+        assert sorted([*train, *test]) == np.flatnonzero(clients == person).tolist()
+
+
+def test_a_model_for_images_is_refused_for_features_in_one_line(call, tmp_path):
+    own_data(tmp_path / "mine.npz")
+    code, _, err = call(
+        *TINY[:-2], "--dataset", "mine.npz", "--model", "small-cnn", "--samples-per-client", "none", "--out", "run"
+    )
+    assert code == 2
+    assert is_one_line_of_error(err)
+    assert "model" in err
+
+
+def test_a_data_set_with_a_name_in_any_letters_can_be_resumed(call, tmp_path):
+    own_data(tmp_path / "données 😀.npz")
+    args = (*TINY, "--samples-per-client", "none", "--dataset", "données 😀.npz", "--out", "run")
+    for _ in range(2):
+        code, _, err = call(*args)
+        assert (code, err) == (0, "")
+
+
+def test_updates_that_blow_up_are_counted_as_failures_and_nothing_is_lost(call, tmp_path):
+    code, _, err = call(*TINY, "--rates", "1", "--learning-rate", "1e30", "--epochs", "2", "--out", "run")
+    assert (code, err) == (0, "")
+    records = rundir.load_records(tmp_path / "run", 6)
+    assert records["arrived"].all()
+    assert not records["valid"].any()
+    assert (records["accuracy"] == records["accuracy"][0]).all()
+    size = 4 * (64 * 64 + 64 + 64 * 10 + 10)
+    assert (records["wasted_bytes"] == 2 * 4 * size).all()  # sent and sent back, four clients
+
+
+@pytest.mark.parametrize("rate", ["1e3", "1e6", "1e9", "1e12"])
+def test_a_run_that_diverges_does_not_end_the_others(call, tmp_path, rate):
+    code, _, err = call(*TINY, "--learning-rate", rate, "--aggregations", "normalised", "--out", "run")
+    assert (code, err) == (0, "")
+    assert np.isfinite(rundir.load_checkpoint(tmp_path / "run")["engine"]["models"]).all()
+
+
+def test_a_fedprox_run_beside_fedavg_differs_from_it_and_has_its_own_rows(call, tmp_path):
+    code, out, err = call(*TINY, "--selectors", "random", "--mus", "0,3", "--out", "run")
+    assert (code, err) == (0, "")
+    assert "3" in re.findall(r"iid, paper, (\S+)", out)
+    with (tmp_path / "run" / "summary.csv").open(newline="") as file:
+        assert [float(row["mu"]) for row in csv.DictReader(file)] == [0.0, 3.0]
+    records = rundir.load_records(tmp_path / "run", 6)
+    assert np.array_equal(records["clients"][:, 0], records["clients"][:, 1])
+    assert not np.array_equal(records["loss"][:, 0], records["loss"][:, 1])
+
+
+def test_accuracy_curves_and_owners_are_drawn(call, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(figures, "available", lambda: True)
+    code, out, err = call(*TINY, "--evaluate-every", "4", "--out", "run")
+    assert (code, err) == (0, "")
+    drawn = {path.name for path in (tmp_path / "run").iterdir() if path.suffix in (".png", ".svg")}
+    assert drawn == {"accuracy.png", "accuracy.svg", "owners-iid.png", "owners-iid.svg"}
+    assert all(name in out for name in ("accuracy.png", "owners-iid.png"))
+
+
+def test_curves_skip_the_rounds_that_were_not_evaluated():
+    pytest.importorskip("matplotlib")
+    curve = np.array([[np.nan, 0.2, np.nan, 0.6], [np.nan, 0.4, np.nan, 0.8]])
+    figure = figures.accuracy_over_rounds({"iid, paper": {"random": curve}})
+    (line,) = figure.axes[0].get_lines()
+    assert line.get_xdata().tolist() == [2, 4]
+    np.testing.assert_allclose(line.get_ydata(), [0.3, 0.7])
+
+
+def test_bars_of_a_client_add_up_to_its_samples():
+    pytest.importorskip("matplotlib")
+    counts = np.array([[3, 0, 2], [1, 4, 0]])
+    panel = figures.labels_per_client(counts).axes[0]
+    tops = {}
+    for label, bars in enumerate(panel.containers):
+        for client, bar in enumerate(bars):
+            assert bar.get_height() == counts[client, label]
+            assert bar.get_y() == counts[client, :label].sum()
+            tops[client] = bar.get_y() + bar.get_height()
+    assert tops == {0: 5, 1: 5}
+
+
+def test_help_names_every_setting_with_its_meaning(call):
+    code, out, err = call("--help")
+    assert (code, err) == (0, "")
+    flags = [f"--{name.replace('_', '-')}" for name in Comparison().as_dict()]
+    assert [flag for flag in [*flags, "--config", "--resume", "--overwrite", "--out", "--data"] if flag not in out] == []
