@@ -9,6 +9,7 @@ demo: $(VENV)/.ready-demo
 	$(BIN)/fedcohort compare --out runs/demo --resume
 
 test: $(VENV)/.ready-test lint
+	scripts/install-test-data
 	$(BIN)/pytest
 
 lint: $(VENV)/.ready-test

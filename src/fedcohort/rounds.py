@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Bools, Floats, Ints, pick
-from fedcohort.selection.protocol import Cohort, Outcome, Selector
+from fedcohort.selection.protocol import Cohort, Outcome, Selector, answer_to
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,15 +103,20 @@ class Lockstep:
 
     def select(self, round: int, available: npt.ArrayLike | None = None) -> Cohort:
         """Ask every selector for its runs' cohorts [R, k]."""
-        mask = None if available is None else np.split(np.asarray(available), self._borders)
-        self._asked = [s.select(round, None if mask is None else mask[i]) for i, s in enumerate(self.selectors)]
+        given = None if available is None else np.asarray(available)
+        per_run = given is not None and given.ndim > 1
+        parts = np.split(given, self._borders) if given is not None and per_run else [given] * len(self.selectors)
+        self._asked = [selector.select(round, part) for selector, part in zip(self.selectors, parts, strict=True)]
         clients = np.concatenate([cohort.clients for cohort in self._asked])
         return Cohort(round, clients, np.concatenate([cohort.inclusion for cohort in self._asked]))
 
     def update(self, outcome: Outcome) -> None:
         """Tell every selector about its own runs."""
+        told = np.split(outcome.cohort.clients, self._borders)
         if not self._asked:
             raise ValueError(f"update needs a cohort from select first, got an outcome for round {outcome.cohort.round}")
+        for asked, clients in zip(self._asked, told, strict=True):
+            answer_to(asked, Outcome(Cohort(outcome.cohort.round, clients, np.ones(clients.shape)), np.zeros(clients.shape)))
         success = np.split(outcome.success, self._borders)
         loss = [None] * len(self.selectors) if outcome.loss is None else np.split(outcome.loss, self._borders)
         for selector, cohort, arrived, reported in zip(self.selectors, self._asked, success, loss, strict=True):

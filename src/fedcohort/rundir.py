@@ -7,7 +7,7 @@ any moment, the folder goes on from its checkpoint, and records beyond it are co
 import json
 import platform
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,9 @@ def _toml(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, list | tuple):
         return f"[{', '.join(_toml(part) for part in value)}]"
-    return json.dumps(value) if isinstance(value, str) else repr(value)
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value)
 
 
 def environment() -> dict[str, str]:
@@ -61,6 +63,14 @@ def environment() -> dict[str, str]:
     return found
 
 
+def discard(folder: Path) -> None:
+    """Remove a run from a folder and leave everything else there."""
+    for name in ("settings.toml", "environment.json", "checkpoint.safetensors"):
+        (folder / name).unlink(missing_ok=True)
+    for path in (folder / "records").glob("*.npz"):
+        path.unlink()
+
+
 def save_records(folder: Path, first_round: int, records: Arrays) -> None:
     """Write the records of some rounds as one chunk, named by its first round."""
     with written_whole(folder / "records" / f"{first_round:07d}.npz") as draft:
@@ -70,8 +80,8 @@ def save_records(folder: Path, first_round: int, records: Arrays) -> None:
 def load_records(folder: Path, rounds: int) -> Arrays:
     """Return the records of the first rounds, all chunks joined; a gap is refused."""
     chunks, have = [], 0
-    for path in sorted((folder / "records").glob("*.npz")):
-        if int(path.stem) != have or have >= rounds:
+    for path in sorted((folder / "records").glob("[0-9]*.npz")):
+        if not path.stem.isdecimal() or int(path.stem) != have or have >= rounds:
             continue  # left by a run that was killed before its checkpoint
         chunks.append(load_arrays(path))
         have += len(next(iter(chunks[-1].values())))
@@ -90,8 +100,8 @@ def save_checkpoint(folder: Path, state: Mapping[str, Any]) -> None:
         save_file(arrays, str(draft), metadata={"state": json.dumps(plain)})
 
 
-def load_checkpoint(folder: Path) -> dict[str, Any] | None:
-    """Return the state of the last checkpoint, None if there is none; a damaged or foreign file is refused by name."""
+def load_checkpoint(folder: Path, names: Collection[str] = ()) -> dict[str, Any] | None:
+    """Return the state of the last checkpoint, None if there is none; a damaged one, or one without these names, is refused."""
     from safetensors import SafetensorError, safe_open
 
     path = folder / "checkpoint.safetensors"
@@ -101,9 +111,11 @@ def load_checkpoint(folder: Path) -> dict[str, Any] | None:
         with safe_open(str(path), framework="numpy") as file:
             plain = json.loads(file.metadata()["state"])
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        state: dict[str, Any] = {name: _put_arrays(part, arrays) for name, part in plain.items()}
+        if not set(names) <= set(state):
+            raise TypeError(f"a state of {', '.join(state) or 'nothing'}")
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"{path} must be a checkpoint of fedcohort, got: {error}") from None
-    state: dict[str, Any] = _put_arrays(plain, arrays)
     return state
 
 
@@ -112,8 +124,9 @@ def _take_arrays(value: Any, name: str, arrays: Arrays) -> Any:
     if isinstance(value, Mapping):
         return {key: _take_arrays(part, f"{name}/{key}", arrays) for key, part in value.items()}
     if isinstance(value, np.ndarray):
-        arrays[name] = np.ascontiguousarray(value)
-        return {"array": name}
+        unique = f"{len(arrays)}{name}"
+        arrays[unique] = np.array(value, order="C")
+        return {"array": unique}
     return value
 
 

@@ -22,9 +22,9 @@ def _compare(config: Path | None, out: Path, data: Path | None, resume: bool, ov
 
     flags = {name: parsed(name, text) for name, text in given.items() if text is not None}
     of = Comparison.of((rundir.read_settings(config) if config else {}) | flags)
-    done = prepared(of, out, resume, overwrite)
+    done = rounds_done(of, out, resume, overwrite)
     if done < of.rounds:
-        train(of, out, data)
+        train(of, out, data, overwrite)
     rows = summary(of, rundir.load_records(out, of.rounds))
     save_csv(out / "summary.csv", rows)
     about = f"{of.dataset}, {of.model}, K={of.clients}, k={of.cohort}, T={of.rounds}, {of.seeds} seeds"
@@ -69,40 +69,41 @@ def _plain(name: str, text: str) -> Any:
     return {"true": True, "false": False, "none": None}.get(text.lower(), text)
 
 
-def prepared(of: Any, out: Path, resume: bool, overwrite: bool) -> int:
+def rounds_done(of: Any, out: Path, resume: bool, overwrite: bool) -> int:
     """Return the rounds already done in the folder; refuse one that holds something else, or unfinished work unasked."""
-    import shutil
-
     from fedcohort import rundir
 
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"out must be a folder, got the file {out}")
     settings = out / "settings.toml"
-    if overwrite and settings.exists():
-        for name in ("records", "checkpoint.safetensors", "settings.toml"):
-            path = out / name
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    if overwrite or not out.exists():
+        return 0
     if not settings.exists():
-        if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not overwrite)):
+        if any(out.iterdir()):
             raise ValueError(f"out must be a new or empty folder, got {out}; choose another or add --overwrite")
-        rundir.write_settings(out, of.as_dict())
         return 0
     if type(of).of(rundir.read_settings(settings)) != of:
         raise ValueError(f"out must not hold a run of other settings, got {out}; choose another or add --overwrite")
-    state = rundir.load_checkpoint(out)
+    state = rundir.load_checkpoint(out, ("round",))
     done = int(state["round"]) if state else 0
     if done < of.rounds and not resume:
         raise ValueError(f"out must not hold an unfinished run, got {out} with {done} of {of.rounds} rounds; add --resume")
     return done
 
 
-def train(of: Any, out: Path, data: Path | None) -> None:
-    """Play all rounds that are left, with a bar that shows the best accuracy."""
+def train(of: Any, out: Path, data: Path | None, overwrite: bool) -> None:
+    """Play all rounds that are left; nothing is discarded or written before the data are there and the models fit them."""
+    from fedcohort import rundir
     from fedcohort.data import load
     from fedcohort.experiments.trial import Trial
 
     with progress_bars() as tell:
         dataset = load(of.dataset, data, progress=lambda done, total: tell("download", done, total or done))
         trial = Trial(of, dataset, out)
+        if overwrite:
+            rundir.discard(out)
         trial.restore()
+        rundir.write_settings(out, of.as_dict())
         runs = len(trial.places)
         trial.run(lambda done, accuracy: tell(f"{runs} runs: best accuracy {accuracy.max():.3f}", done, of.rounds))
 

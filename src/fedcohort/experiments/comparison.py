@@ -65,6 +65,7 @@ class Comparison:
         from fedcohort.learning.engine import MODES, PRECISIONS
         from fedcohort.learning.models import MODELS
 
+        _check_types(self)
         if not self.dataset.endswith(".npz"):
             known("dataset", self.dataset, DATASETS)
         known("model", self.model, MODELS)
@@ -86,7 +87,13 @@ class Comparison:
         for name in ("candidates", "samples_per_client", "slots"):
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name), 1)
-        whole("first_seed", self.first_seed, 0)
+        whole("first_seed", self.first_seed, 0, 2**62)
+        if not self.max_norm > 0:
+            raise ValueError(f"max_norm must be above 0, got {self.max_norm!r}")
+        if self.candidates is not None:
+            whole("candidates", self.candidates, self.cohort, self.clients)
+        if self.precision != "float32" and self.device == "cpu":
+            raise ValueError(f"precision must be float32 on a CPU, got {self.precision!r}")
         for name in ("learning_rate", "seconds_per_epoch", "server_rate"):
             positive(name, getattr(self, name))
         for name, values in (("rates", self.rates), ("targets", self.targets)):
@@ -125,6 +132,20 @@ class Comparison:
     def last_second(self) -> float:
         """The deadline; unless one is given, the time that the most epochs take."""
         return self.deadline if self.deadline is not None else self.seconds_per_epoch * max(self.epochs)
+
+
+def _check_types(of: Comparison) -> None:
+    """Refuse values of another type than the default's, by name; whole numbers do for numbers."""
+    for setting in fields(of):
+        value, default = getattr(of, setting.name), setting.default
+        wanted: tuple[type, ...] = (type(default),)
+        if default is None or isinstance(default, float):
+            wanted = (int, float) if default is not None else (int, float, type(None))
+        if setting.name == "eta":
+            wanted = (int, float, str)
+        if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
+            names = " or ".join(kind.__name__ for kind in wanted).replace("tuple", "list")
+            raise ValueError(f"{setting.name} must be a {names}, got {value!r}")
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from fedcohort.rounds import Lockstep, Record, play
 from fedcohort.selection.registry import Federation, make_selector
 from fedcohort.world.volatility import bernoulli, class_rates, local_epochs, timed
 
+CHECKPOINT = ("round", "mode", "engine", "selectors")
 Told = Callable[[int, Floats], None]  # rounds done, accuracy of every run
 
 
@@ -107,7 +108,7 @@ class Trial:
 
     def restore(self) -> None:
         """Go on from the folder's checkpoint, if there is one."""
-        state = rundir.load_checkpoint(self.folder)
+        state = rundir.load_checkpoint(self.folder, CHECKPOINT)
         if state is None:
             return
         self.engine.mode = state["mode"]
