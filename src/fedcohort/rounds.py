@@ -74,23 +74,21 @@ def play(
         if round < start:
             continue
         cohort = selector.select(round)
-        duration, limit = _durations(pick(row, cohort.clients), deadline)
-        arrived = duration <= limit
+        arrived, spent = _by_deadline(pick(row, cohort.clients), deadline)
         returned = learner.train(round, cohort.clients, arrived)
         selector.update(Outcome(cohort, returned.valid, returned.loss))
-        spent = np.minimum(duration, limit)
-        seconds = spent.max(axis=-1, initial=0.0)
-        wasted = np.where(returned.valid, 0.0, spent).sum(axis=-1)
+        seconds = np.max(spent, axis=-1, initial=0.0)
+        wasted = np.sum(spent, axis=-1, where=~returned.valid)
         yield Record(cohort, arrived, returned.valid, returned.loss, seconds, wasted)
 
 
-def _durations(row: npt.NDArray[Any], deadline: float) -> tuple[Floats, float]:
-    """Return seconds and the deadline; where the world only says who answers, both are one."""
-    if row.dtype == np.bool_:
-        return np.where(row, 1.0, inf), 1.0
-    if deadline == inf and np.isinf(row).any():
+def _by_deadline(answers: npt.NDArray[Any], deadline: float) -> tuple[Bools, Floats]:
+    """Return who arrived and the seconds each spent; where the world only says who answers, everyone takes one."""
+    if answers.dtype == np.bool_:
+        return answers, np.ones(answers.shape)
+    if deadline == inf and np.isinf(answers).any():
         raise ValueError("deadline must be finite where a client may never answer, got inf")
-    return row, deadline
+    return answers <= deadline, np.minimum(answers, deadline)
 
 
 class Lockstep:

@@ -187,12 +187,13 @@ class OneByOne:
         with torch.no_grad():
             for weight, anchor in zip(weights, anchors, strict=True):
                 weight.copy_(anchor)
-        optimiser = torch.optim.SGD(weights, lr=self.sgd.rate, momentum=self.sgd.momentum)
+        optimiser = torch.optim.SGD(weights, lr=self.sgd.rate, momentum=self.sgd.momentum, fused=True)
+        order = torch.from_numpy(rows[rows >= 0]).to(start.device)
+        sizes = (rows >= 0).sum(axis=1).tolist()
         total = 0.0
-        for row in rows:
-            known = torch.from_numpy(row[row >= 0]).to(start.device)
+        for x, y in zip(torch.split(self.x[order], sizes), torch.split(self.y[order], sizes), strict=True):
             optimiser.zero_grad()
-            loss = cross_entropy(module(self.x[known]), self.y[known])
+            loss = cross_entropy(module(x), y)
             loss.backward()  # type: ignore[no-untyped-call]
             if mu:
                 for weight, anchor in zip(weights, anchors, strict=True):
