@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +16,7 @@ from fedcohort.bench import BENCHES
 from fedcohort.checks import known
 from fedcohort.cli.compare import compare
 from fedcohort.cli.console import console, progress_bars
+from fedcohort.data import DATASETS, PARTITIONS
 from fedcohort.experiments import figure3, figure4
 from fedcohort.experiments.registry import EXPERIMENTS, Experiment
 from fedcohort.experiments.simulation import Setting, arrays, run, summary
@@ -98,10 +100,14 @@ def reproduce(
 
 @app.command(name="list")
 def list_names() -> None:
-    """List selectors, samplers, experiments and benchmarks by name."""
+    """List everything that has a name: selectors, samplers, data sets, partitions, models, rules, experiments, benchmarks."""
     groups: dict[str, Collection[str]] = {
         "selectors": SELECTORS,
         "samplers": SAMPLERS,
+        "data sets": DATASETS,
+        "partitions": PARTITIONS,
+        "models": _needing_torch("models", "MODELS"),
+        "aggregations": _needing_torch("aggregation", "AGGREGATIONS"),
         "experiments": EXPERIMENTS,
         "benchmarks": BENCHES,
     }
@@ -120,6 +126,15 @@ def bench(
     """
     rows, about = BENCHES[known("name", name, BENCHES)](quick)
     console.print(as_table(rows, title=f"bench {name}: {about}"))
+
+
+def _needing_torch(module: str, registry: str) -> Collection[str]:
+    """Return the names in a registry of the learning part, or what to install for them."""
+    try:
+        names: Collection[str] = getattr(import_module(f"fedcohort.learning.{module}"), registry)
+    except ModuleNotFoundError:
+        return ["pip install 'fedcohort[learning]'"]
+    return names
 
 
 def _version(wanted: bool) -> None:
