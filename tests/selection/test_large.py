@@ -13,7 +13,8 @@ from fedcohort.selection.protocol import Outcome
 
 
 def cohorts(logs, k, floor, draws):
-    return large.draw(np.broadcast_to(logs, (draws, logs.size)), k, floor, np.random.default_rng(0))[0]
+    many = np.broadcast_to(logs, (draws, logs.size))
+    return large.draw(many, np.exp(many), k, floor, np.random.default_rng(0))[0]
 
 
 @given(
@@ -29,7 +30,7 @@ def test_a_draw_has_k_distinct_clients_with_the_probabilities_of_allocate(seed, 
     k = max(1, round(filled * (num_clients - 1)))
     floor = phi * k / num_clients
     expected = allocate(logs, k, floor)
-    clients, inclusion, log_cap = large.draw(logs, k, floor, Rigged(numbers))
+    clients, inclusion, log_cap = large.draw(logs, np.exp(logs), k, floor, Rigged(numbers))
     assert clients.shape == (k,)
     assert (np.diff(clients) > 0).all()
     assert clients[0] >= 0
@@ -63,7 +64,7 @@ def test_class_totals_of_a_cohort_vary_no_more_than_under_independent_draws(layo
     rng = np.random.default_rng(0)
     error = 5 * (k * 0.25 * 0.75) ** 0.5  # five standard errors of independent draws
     for _ in range(20):
-        clients, _, _ = large.draw(np.zeros(num_clients), k, 0.0, rng)
+        clients, _, _ = large.draw(np.zeros(num_clients), np.ones(num_clients), k, 0.0, rng)
         assert (np.abs(np.bincount(kind[clients], minlength=4) - k / 4) <= error).all()
 
 

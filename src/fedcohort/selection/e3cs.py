@@ -52,10 +52,20 @@ class E3CS:
         self.eta = self._rate(eta, horizon)
         self.rng = as_rng(rng, "selection")
         start = -log(num_clients) if update == "robust" else 0.0
-        self.log_weights: Floats = np.full((*batch_shape(self.rng), num_clients), start)
+        self.log_weights = np.full((*batch_shape(self.rng), num_clients), start)
         self.present: Bools | None = None
         self.log_cap: Floats | None = None
         self.asked: Cohort | None = None
+
+    @property
+    def log_weights(self) -> Floats:
+        """What is known of the clients, [..., K]; set it as a whole, not in place."""
+        return self._log_weights
+
+    @log_weights.setter
+    def log_weights(self, value: Floats) -> None:
+        self._log_weights = value
+        self._weights: Floats | None = None  # e^log_weights, kept for large federations, where few change in a round
 
     def select(self, round: int, available: npt.ArrayLike | None = None) -> Cohort:
         """Draw a cohort among the available; if they are fewer than k, ask them all, and if there is none, nobody."""
@@ -104,7 +114,10 @@ class E3CS:
         """Return the clients, their inclusion probabilities and log theta; `granted` is sigma_t times the clients present."""
         floor = granted / self.num_clients
         if present is None and self.num_clients >= large.LARGE and self.sampler == "systematic":
-            return large.draw(self.log_weights, size, floor, self.rng)
+            if self._weights is None:
+                with np.errstate(over="ignore"):
+                    self._weights = np.exp(self.log_weights)
+            return large.draw(self.log_weights, self._weights, size, floor, self.rng)
         if present is None:
             allocation = allocate(self.log_weights, size, floor)
         else:
@@ -123,7 +136,11 @@ class E3CS:
         old = pick(self.log_weights, asked.clients)
         gain = success / asked.inclusion  # unbiased for every client, if the sampler is exact
         gain[above_cap(old, log_cap)] = 0.0  # S_t keeps its weight
-        place(self.log_weights, asked.clients, old + step * gain)
+        new = old + step * gain
+        place(self._log_weights, asked.clients, new)
+        if self._weights is not None:
+            with np.errstate(over="ignore"):
+                place(self._weights, asked.clients, np.exp(new))
 
     def _charge_losses(self, asked: Cohort, success: Floats, step: Floats, log_cap: Floats) -> None:
         present, count = self.present, self.num_clients
