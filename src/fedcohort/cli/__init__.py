@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import click
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from fedcohort import __version__
 from fedcohort.bench import BENCHES
@@ -112,7 +113,7 @@ def list_names() -> None:
         "benchmarks": BENCHES,
     }
     for title, names in groups.items():
-        console.print(f"[bold]{title}[/bold]: {', '.join(names)}")
+        console.print(f"[bold]{title}[/bold]: {escape(', '.join(names))}")
 
 
 @app.command()
