@@ -25,10 +25,10 @@ from fedcohort.reports.figures import Figure, regret_and_bounds
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.world.volatility import bernoulli, class_rates, replay
 
-SETTING = Setting(selectors=("e3cs-0", "e3cs-0.5", "e3cs-0.8", "e3cs-inc"), seeds=20)
+SETTING = Setting(selectors=("e3cs-0", "e3cs-0.5", "e3cs-0.8", "e3cs-inc"), seeds=100)
 SWITCH_ROUNDS = 10_000
 CAPTION = (
-    "Regret: mean over seeds, band one standard deviation; grey: bounds. Right: a world that refutes Theorem 1 at sigma = 0."
+    "Regret: mean over seeds, band one standard deviation; grey: bounds. Last: a world that refutes Theorem 1 at sigma = 0."
 )
 
 
