@@ -198,10 +198,12 @@ class Engine:
         times = {}
         for mode in ("together", "one-by-one"):
             trainer = self._make_trainer(mode)
-            trainer.train(self.models, jobs)
-            start = perf_counter()
-            trainer.train(self.models, jobs)
-            times[mode] = perf_counter() - start
+            for _ in range(2):  # the first warms up; where it is slow, warming up is no longer what is measured
+                start = perf_counter()
+                trainer.train(self.models, jobs)
+                times[mode] = perf_counter() - start
+                if times[mode] > 1.0:
+                    break
         return min(times, key=lambda mode: times[mode])
 
     def _jobs(self, round: int, run: Ints, client: Ints) -> Jobs:
