@@ -423,7 +423,9 @@ def test_a_mistake_ends_with_code_2_and_one_line_and_does_not_block_the_correcte
     assert call(*TINY, "--rounds", "1", "--selectors", "random", "--out", "run")[0] == 0
 
 
-@pytest.mark.skipif("__import__('torch').cuda.is_available()", reason="there is one")
+@pytest.mark.skipif(
+    "__import__('torch').cuda.is_available()", reason="asks for a GPU where there is none, and this machine has one"
+)
 def test_a_gpu_that_is_not_there_is_refused_and_does_not_block_the_corrected_call(call):
     code, _, err = call(*TINY, "--out", "run", "--device", "cuda")
     assert code == 2

@@ -238,7 +238,7 @@ def test_a_run_learns_the_same_alone_and_beside_another_to_rounding(mode):
     torch.testing.assert_close(together.models[1:], alone.models, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is one")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="asks for a GPU where there is none, and this machine has one")
 def test_a_device_that_is_not_there_is_refused_by_name():
     with pytest.raises(ValueError, match=r"device must be .*, got 'cuda'"):
         engine(device="cuda")

@@ -10,7 +10,6 @@ from fedcohort.world.volatility import class_of
 
 SETTING = Setting(selectors=("e3cs-0", "e3cs-0.5", "e3cs-0.8", "e3cs-inc", "fedcs", "random"), seeds=20, sampler="successive")
 CAPTION = "Times each client was asked, by class of success rate; all seeds pooled."
-PAPER_ORDER_OF_FAIRNESS = ("random", "e3cs-0.8", "e3cs-0.5", "e3cs-0", "fedcs")
 
 
 def report(setting: Setting, results: dict[str, Played]) -> dict[str, Figure]:
