@@ -18,7 +18,7 @@ from fedcohort.arrays import Bools, Floats, Ints, State, pick, place
 from fedcohort.checks import between, known, positive, whole
 from fedcohort.rng import RngLike, as_rng, batch_shape
 from fedcohort.selection import large
-from fedcohort.selection.allocation import above_cap, allocate, allocate_among
+from fedcohort.selection.allocation import Allocation, above_cap, allocate, allocate_among
 from fedcohort.selection.protocol import Cohort, Outcome, answer_to, present_mask, reachable_size, restore, snapshot
 from fedcohort.selection.quotas import Quota, constant
 from fedcohort.selection.sampling import SAMPLERS
@@ -100,6 +100,14 @@ class E3CS:
         self.num_clients += count
         self.asked = self.present = self.log_cap = None
 
+    def inclusion(self, round: int, available: npt.ArrayLike | None = None) -> Floats:
+        """Return every client's probability [..., K] of being asked, without a draw; 0 for those not available."""
+        present = present_mask(available, self.num_clients, batch_shape(self.rng))
+        size = reachable_size(self.cohort_size, present)
+        if not size:
+            return np.zeros(self.log_weights.shape)
+        return self._allocate(self.fraction(round) * size, size, present).inclusion
+
     def fraction(self, round: int) -> float:
         """Return phi, the fraction of k/K that every client is granted in this round."""
         return between(f"quota({round})", self.quota(round), 0.0, 1.0)
@@ -112,18 +120,19 @@ class E3CS:
 
     def _draw(self, granted: float, size: int, present: Bools | None) -> tuple[Ints, Floats, Floats]:
         """Return the clients, their inclusion probabilities and log theta; `granted` is sigma_t times the clients present."""
-        floor = granted / self.num_clients
         if present is None and self.num_clients >= large.LARGE and self.sampler == "systematic":
             if self._weights is None:
                 with np.errstate(over="ignore"):
                     self._weights = np.exp(self.log_weights)
-            return large.draw(self.log_weights, self._weights, size, floor, self.rng)
-        if present is None:
-            allocation = allocate(self.log_weights, size, floor)
-        else:
-            allocation = allocate_among(present, self.log_weights, size, np.asarray(granted / present.sum(axis=-1)))
+            return large.draw(self.log_weights, self._weights, size, granted / self.num_clients, self.rng)
+        allocation = self._allocate(granted, size, present)
         clients = SAMPLERS[self.sampler](allocation.inclusion, self.rng, size)
         return clients, pick(allocation.inclusion, clients), allocation.log_cap
+
+    def _allocate(self, granted: float, size: int, present: Bools | None) -> Allocation:
+        if present is None:
+            return allocate(self.log_weights, size, granted / self.num_clients)
+        return allocate_among(present, self.log_weights, size, np.asarray(granted / present.sum(axis=-1)))
 
     def _step(self, cohort: Cohort) -> Floats:
         """Return eta R_t / K as [..., 1], R_t and K counted among those present; 0 where all of them were asked."""

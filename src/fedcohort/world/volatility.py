@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from fedcohort.arrays import Bools, Floats
 from fedcohort.checks import array_of, whole
-from fedcohort.rng import Rng, RngLike, as_rng, batch_shape
+from fedcohort.rng import Rng, RngLike, as_rng, batch_shape, stream
 
 PAPER_RATES = (0.1, 0.3, 0.6, 0.9)
 
@@ -33,6 +33,15 @@ def bernoulli(rates: Floats, rng: RngLike) -> Iterator[Bools]:
     source: Rng = as_rng(rng, "world")
     shape = (*batch_shape(source), len(rates))
     return (source.random(shape) < rates for _ in count())
+
+
+def answers_at(rates: Floats, seed: int, round: int, client: int) -> bool:
+    """Return one client's answer in one round of `bernoulli(rates, seed)`, without playing the rounds before."""
+    array_of("rates", rates, (len(rates),), 0.0, 1.0)
+    whole("client", client, 0, len(rates) - 1)
+    source = stream(seed, "world")
+    source.bit_generator.advance(whole("round", round, 0) * len(rates) + client)  # type: ignore[attr-defined]
+    return bool(source.random() < rates[client])
 
 
 def local_epochs(num_clients: int, rng: RngLike, choices: tuple[int, ...] = (1, 2, 3, 4)) -> npt.NDArray[np.int64]:

@@ -1,0 +1,32 @@
+"""ON FLOWER: the same selectors on real clients: deadline rounds, stable identities, valid models, state that survives.
+
+Server: `CohortStrategy(FedAvg(), selector="e3cs-0.5", cohort_size=10, deadline=60.0)` in place of `FedAvg()`.
+Client: `app = client_app()` in place of `app = ClientApp()`.
+
+Flower's public API alone is used (`flwr.app`, `flwr.serverapp`, `flwr.clientapp`), with two exceptions, checked against flwr
+1.40 and 1.41: `Grid.get_nodes`, a public method, returns a protobuf message whose fields `name`, `online_until` and
+`last_activated_at` `registry.py` reads; and the numbers of Flower's error codes, in `outcomes.py`.
+"""
+
+try:
+    import flwr  # noqa: F401
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError("fedcohort.flower needs Flower: pip install 'fedcohort[flower]'") from missing
+
+from fedcohort.flower.client import Stopped, check_deadline, client_app, force_stop, time_left
+from fedcohort.flower.grid import DeadlineGrid
+from fedcohort.flower.strategy import CohortStrategy
+from fedcohort.flower.validity import Limits
+from fedcohort.flower.volatility import volatility
+
+__all__ = [
+    "CohortStrategy",
+    "DeadlineGrid",
+    "Limits",
+    "Stopped",
+    "check_deadline",
+    "client_app",
+    "force_stop",
+    "time_left",
+    "volatility",
+]

@@ -1,0 +1,121 @@
+"""The deadline: a grid that ends every exchange on time, whatever strategy runs on it."""
+
+from collections.abc import Callable, Iterable
+from time import sleep, time
+from typing import Any
+
+from flwr.app import Message, RecordDict
+from flwr.serverapp import Grid
+
+from fedcohort.checks import positive
+
+LAST_PULL = 0.15  # seconds before the deadline: what is pulled later counts as expired for Flower
+SHORTEST_POLL = 0.02  # seconds; quick rounds are looked at often, long ones every `poll` seconds
+ASKED_TOO_OFTEN = 5  # times a strategy may list the nodes while it sets up one round
+
+
+class Forwarding(Grid):
+    """A grid that passes everything on to another."""
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
+
+    @property
+    def run(self) -> Any:
+        return self.grid.run
+
+    def set_run(self, run: Any) -> None:
+        self.grid.set_run(run)
+
+    def create_message(
+        self, content: RecordDict, message_type: str, dst_node_id: int, group_id: str, ttl: float | None = None
+    ) -> Message:
+        return Message(content, dst_node_id, message_type, ttl=ttl, group_id=group_id)
+
+    def get_node_ids(self) -> Iterable[int]:
+        return self.grid.get_node_ids()
+
+    def get_nodes(self) -> Iterable[Any]:
+        return self.grid.get_nodes()
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        return self.grid.push_messages(messages)
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        return self.grid.pull_messages(message_ids)
+
+    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
+        return self.grid.send_and_receive(messages, timeout=timeout)
+
+
+class DeadlineGrid(Forwarding):
+    """Ends every exchange at the deadline and leaves nothing behind; earlier once all have answered.
+
+    Messages live exactly until the deadline, so that a late answer is refused by Flower and a late message is never delivered;
+    a last pull after it removes what has expired. Without a deadline of its own the caller's timeout is one.
+    """
+
+    def __init__(
+        self,
+        grid: Grid,
+        deadline: float | None = None,
+        *,
+        poll: float = 0.25,
+        close_early: bool = True,
+        meanwhile: Callable[[float], None] | None = None,
+    ) -> None:
+        super().__init__(grid)
+        self.deadline = None if deadline is None else positive("deadline", deadline)
+        self.poll = positive("poll", poll)
+        self.close_early = close_early
+        self.meanwhile = meanwhile  # called between pulls with the seconds left
+
+    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
+        """Send, pull until all have answered or the deadline, whichever is first; late answers are never returned."""
+        sent, replies = list(messages), []
+        seconds = self.deadline if self.deadline is not None else timeout
+        start = time()
+        for message in sent:
+            message.metadata.created_at = start
+            if seconds is not None:
+                message.metadata.ttl = seconds
+        accepted = set(self.push_messages(sent)) if sent else set()
+        waiting = {message.metadata.message_id for message in sent} & accepted
+        end = start + seconds if seconds is not None else float("inf")
+        while waiting or (sent and not self.close_early and seconds is not None):
+            replies += self._pull(waiting)
+            if self.meanwhile:
+                self.meanwhile(end - time())
+            left = end - LAST_PULL - time()
+            if left <= 0:
+                break
+            if waiting or not self.close_early:
+                sleep(min(left, self.poll, max(SHORTEST_POLL, 0.05 * (time() - start))))
+        if waiting:
+            sleep(max(0.0, end - time()) + 0.01)
+            replies += self._pull(waiting)  # all expired now: Flower answers for the silent and forgets the messages
+        return replies
+
+    def _pull(self, waiting: set[str]) -> list[Message]:
+        """Return what has arrived and stop waiting for it."""
+        arrived = list(self.pull_messages(set(waiting))) if waiting else []
+        waiting -= {reply.metadata.reply_to_message_id for reply in arrived}
+        return arrived
+
+
+class Shown(Forwarding):
+    """A grid that shows a strategy only the nodes it may ask, and does not let it wait for more."""
+
+    def __init__(self, grid: Grid, nodes: Iterable[int]) -> None:
+        super().__init__(grid)
+        self.nodes, self.listed = list(nodes), 0
+
+    def get_node_ids(self) -> Iterable[int]:
+        """Return the nodes shown; a strategy that asks again and again waits for others, and would for ever."""
+        self.listed += 1
+        if self.listed > ASKED_TOO_OFTEN:
+            raise ValueError(f"the wrapped strategy must not wait for more nodes than the {len(self.nodes)} it is given")
+        return list(self.nodes)
+
+    def get_nodes(self) -> Iterable[Any]:
+        return [node for node in self.grid.get_nodes() if node.node_id in set(self.nodes)]

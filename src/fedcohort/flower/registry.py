@@ -1,0 +1,198 @@
+"""Who is who: clients by name, whatever node they are on today.
+
+A node is a connection: its id is new after every restart. A client is what the selector knows: its index never changes, and its
+weight is kept while it is away. Names come from authenticated nodes (`flwr supernode register … --name`), else from the client
+itself (`client-id` or `partition-id` of its node), else from the node's id, which does not survive a restart.
+
+The silent. Flower lists a dead node for up to a minute. A client that was asked and of which nothing was heard is not asked
+again until its node has given a sign of life since (a heartbeat, every 30 s, or a new node under the same name). So a death
+costs a client one failure, and one that comes back is asked again with the weight it had.
+"""
+
+import logging
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from time import sleep, time
+from typing import Any
+
+from flwr.app import Message, MessageType, RecordDict
+from flwr.serverapp import Grid
+
+from fedcohort.flower.client import IDENTITY
+from fedcohort.flower.outcomes import EXPIRED, NODE_GONE, Fate, fate_of_error
+
+log = logging.getLogger("flwr.fedcohort")
+BETWEEN_LOOKS = 1.0  # seconds
+SHORTEST_QUERY = 3.0  # seconds a client needs at the very least to say who it is
+
+
+@dataclass
+class Client:
+    """One client: its name, the node it is on (None while it is away), what it declared, and since when it is silent."""
+
+    name: str
+    node: int | None = None
+    sign_of_life: float = 0.0
+    examples: float | None = None
+    silent: tuple[int, float] | None = None
+
+    @property
+    def available(self) -> bool:
+        """Whether it is there, and heard of since it last fell silent."""
+        return self.node is not None and self.silent != (self.node, self.sign_of_life)
+
+
+class Registry:
+    """All clients ever seen, by index; places may be reserved for clients that have not come yet."""
+
+    def __init__(self, places: int = 0) -> None:
+        self.clients: list[Client | None] = [None] * places
+        self.names: dict[int, str] = {}  # of every node that ever said who it is
+        self.queries: dict[str, tuple[int, float]] = {}  # message: node asked, when
+        self.start_up: list[float] = []  # seconds clients took to answer a message that asks nothing
+        self._looked = 0.0
+        self._disputes: set[tuple[str, tuple[int, ...]]] = set()
+
+    def __len__(self) -> int:
+        return len(self.clients)
+
+    @property
+    def known(self) -> list[Client]:
+        """The clients that have come, in the order of their index."""
+        return [client for client in self.clients if client is not None]
+
+    @property
+    def available(self) -> list[int]:
+        """The indices of those that can be asked now."""
+        return [index for index, client in enumerate(self.clients) if client is not None and client.available]
+
+    def look(self, grid: Grid, seconds_left: float, at_once: bool = False) -> None:
+        """Notice who has come and who has left; ask strangers who they are, within the seconds left."""
+        if not at_once and time() - self._looked < BETWEEN_LOOKS:
+            return
+        self._looked = time()
+        nodes = {node.node_id: node for node in grid.get_nodes()}
+        self._hear(grid)
+        asked = {node for node, _ in self.queries.values()}
+        strangers = [node for node in sorted(nodes) if node not in self.names and node not in asked]
+        if strangers and seconds_left > SHORTEST_QUERY:
+            self._ask(grid, strangers, seconds_left)
+        self._settle(nodes)
+
+    def gather(self, grid: Grid, wanted: int, seconds: float) -> None:
+        """Wait until so many clients are there and every node has said who it is, or the time is up."""
+        end = time() + seconds
+        self.look(grid, seconds, at_once=True)
+        while (len(self.available) < wanted or self.queries) and time() < end:
+            sleep(0.1)
+            self.look(grid, end - time(), at_once=True)
+        if self.queries:
+            sleep(max(0.0, end - time()) + 0.01)
+            self.look(grid, 0.0, at_once=True)
+
+    def close(self, grid: Grid) -> None:
+        """Pull the questions that have expired, so that none is left behind."""
+        self._hear(grid)
+
+    @property
+    def examples(self) -> list[float | None]:
+        """How many examples each client last declared, by index."""
+        return [client.examples if client else None for client in self.clients]
+
+    def node(self, index: int) -> int:
+        """Return the node a client is on now."""
+        client = self.clients[index]
+        if client is None or client.node is None:
+            raise ValueError(f"client {index} must be there to be asked, got one that is away")
+        return client.node
+
+    def name(self, index: int) -> str:
+        """Return a client's name; that of a place kept for someone who never came is its index."""
+        client = self.clients[index]
+        return client.name if client else str(index)
+
+    def note(self, index: int, fate: Fate, examples: float) -> None:
+        """Remember what came of a client that was asked; one that fell silent is not asked before a sign of life."""
+        client = self.clients[index]
+        if client is None:
+            return
+        if fate.status == "arrived":
+            client.examples = examples
+        if fate.status == "lost" and client.node is not None and client.sign_of_life:
+            client.silent = (client.node, client.sign_of_life)
+
+    def _ask(self, grid: Grid, nodes: Collection[int], seconds: float) -> None:
+        kind = f"{MessageType.QUERY}.{IDENTITY}"
+        messages = [Message(RecordDict(), node, kind, ttl=seconds, group_id="identity") for node in nodes]
+        accepted = set(grid.push_messages(messages))
+        for message in messages:
+            if message.metadata.message_id in accepted:
+                self.queries[message.metadata.message_id] = (message.metadata.dst_node_id, time())
+
+    def _hear(self, grid: Grid) -> None:
+        if not self.queries:
+            return
+        for reply in grid.pull_messages(set(self.queries)):
+            node, asked_at = self.queries.pop(reply.metadata.reply_to_message_id)
+            if not reply.has_error():
+                said = reply.content.config_records.get("identity")
+                self.names[node] = str(said.get("name", "")) if said else ""
+                self.start_up.append(time() - asked_at)
+            elif reply.error.code not in (EXPIRED, NODE_GONE):
+                self.names[node] = ""
+                why = fate_of_error(reply.error).reason
+                log.warning("node %d does not say which client it is; after a restart it will be a new one: %s", node, why)
+
+    def _settle(self, nodes: dict[int, Any]) -> None:
+        """Put every client on its node: of several that claim one name, the one that connected last."""
+        claims: dict[str, list[int]] = {}
+        for node in nodes:
+            name = str(nodes[node].name or self.names.get(node, "")) or (str(node) if node in self.names else "")
+            if name:
+                claims.setdefault(name, []).append(node)
+        for name in sorted(set(claims) - {client.name for client in self.known}, key=_natural):
+            self._place(Client(name))
+        for client in self.known:
+            rivals = sorted(claims.get(client.name, []), key=lambda node: (nodes[node].last_activated_at, node))
+            self._move(client, rivals[-1] if rivals else None)
+            if rivals:
+                client.sign_of_life = float(nodes[rivals[-1]].online_until)
+            if len(rivals) > 1 and (client.name, tuple(rivals)) not in self._disputes:
+                self._disputes.add((client.name, tuple(rivals)))
+                log.warning("client %s is claimed by nodes %s: %d connected last and is asked", client.name, rivals, rivals[-1])
+
+    def _place(self, newcomer: Client) -> None:
+        """Give a newcomer its index: its own number if its place is free, else the first free place, else a new one."""
+        free = [index for index, client in enumerate(self.clients) if client is None]
+        own = int(newcomer.name) if re.fullmatch(r"[0-9]{1,18}", newcomer.name) else -1
+        if own in free:
+            self.clients[own] = newcomer
+        elif free:
+            self.clients[free[0]] = newcomer
+        else:
+            self.clients.append(newcomer)
+        log.info("client %s is known from now on", newcomer.name)
+
+    def _move(self, client: Client, node: int | None) -> None:
+        if node != client.node:
+            where = "has left" if node is None else f"is on node {node}"
+            log.info("client %s %s", client.name, where)
+            client.node = node
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return names and what they declared, by index; nodes are found again."""
+        return {
+            "names": [client.name if client else None for client in self.clients],
+            "examples": [client.examples if client else None for client in self.clients],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Know the same clients under the same indices."""
+        told = zip(state["names"], state["examples"], strict=True)
+        self.clients = [None if name is None else Client(name, examples=examples) for name, examples in told]
+
+
+def _natural(name: str) -> list[tuple[bool, int, str]]:
+    """Return a key that puts client-2 before client-10."""
+    return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in re.split(r"([0-9]+)", name)]

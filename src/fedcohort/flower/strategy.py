@@ -1,0 +1,324 @@
+"""The round on Flower: a selector asks, the deadline ends it, valid models are aggregated, the selector is told."""
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import time
+from typing import Any
+
+import numpy as np
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
+from flwr.serverapp import Grid
+from flwr.serverapp.strategy import Result, Strategy
+
+from fedcohort.checks import known, positive, whole
+from fedcohort.flower import checkpoint
+from fedcohort.flower.aggregation import AGGREGATIONS, as_record, paper, shares_of
+from fedcohort.flower.grid import DeadlineGrid, Shown
+from fedcohort.flower.journal import Journal, Totals, row_of
+from fedcohort.flower.judging import Rules, Verdict, judge, sound_evaluations
+from fedcohort.flower.registry import Registry
+from fedcohort.flower.validity import Limits, Model, as_model
+from fedcohort.selection.protocol import Cohort, Outcome, Selector
+from fedcohort.selection.registry import SELECTORS, Federation, make_selector
+
+log = logging.getLogger("flwr.fedcohort")
+Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
+
+
+@dataclass
+class Asked:
+    """A round under way: the cohort, its messages in the same order, and the model they carry."""
+
+    cohort: Cohort
+    messages: list[Message]
+    model: Model
+    probabilities: dict[str, float] | None
+    since: float
+
+
+class CohortStrategy(Strategy):
+    """Wraps any Flower strategy: a selector decides who trains, rounds end at the deadline, only valid models count.
+
+    strategy: its messages, aggregation and evaluation are used; who is sampled for training is the selector's business.
+    selector: a name (`fedcohort list`) or one of your own; cohort_size is then the selector's.
+    deadline: seconds; None waits for everybody, as the simulation engine needs, where the clock means nothing.
+    aggregation: "wrapped", the strategy's own, or "paper", where clients that do not return count as the current model.
+    num_clients: how many clients there will be; places are kept for those that come late. None: those there at the start.
+    wait: seconds to wait for clients before the first round. loss_key: metric that holds the loss, for selectors that use it.
+    folder: where state and journal go, from which `resume` continues; None keeps nothing.
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        selector: str | Selector = "e3cs-0.5",
+        cohort_size: int | None = None,
+        *,
+        deadline: float | None = None,
+        seed: int = 0,
+        num_clients: int | None = None,
+        aggregation: str = "wrapped",
+        limits: Limits | None = None,
+        loss_key: str | None = None,
+        close_early: bool = True,
+        wait: float = 60.0,
+        folder: str | Path | None = None,
+        resume: bool = False,
+        tensorboard: bool = False,
+    ) -> None:
+        _refuse_sampling(strategy)
+        self.strategy, self.minimums = strategy, _minimums(strategy)
+        self.choice = known("selector", selector, SELECTORS) if isinstance(selector, str) else selector
+        self.cohort_size = _cohort_size(selector, cohort_size)
+        self.deadline = None if deadline is None else positive("deadline", deadline)
+        self.seed = whole("seed", seed, 0)
+        self.num_clients = None if num_clients is None else whole("num_clients", num_clients, self.cohort_size)
+        self.aggregation = known("aggregation", aggregation, AGGREGATIONS)
+        self.rules = Rules(limits or Limits(), str(getattr(strategy, "weighted_by_key", "num-examples")), loss_key)
+        self.close_early, self.wait = close_early, positive("wait", wait)
+        self.folder, self.resume, self.tensorboard = None if folder is None else Path(folder), resume, tensorboard
+        if self.folder is None and (resume or tensorboard):
+            raise ValueError("folder must be given for resume and tensorboard, got None")
+        self.registry, self.totals, self.journal = Registry(self.num_clients or 0), Totals(), Journal(None)
+        self._selector: Selector | None = None
+        self._asked: Asked | None = None
+
+    def start(
+        self,
+        grid: Grid,
+        initial_arrays: ArrayRecord,
+        num_rounds: int = 3,
+        timeout: float = 3600,
+        train_config: ConfigRecord | None = None,
+        evaluate_config: ConfigRecord | None = None,
+        evaluate_fn: Evaluate | None = None,
+    ) -> Result:
+        """Play the rounds that are left; with `resume`, from the one after the last that was finished."""
+        train_config, evaluate_config = train_config or ConfigRecord(), evaluate_config or ConfigRecord()
+        on_time = DeadlineGrid(
+            grid, self.deadline, close_early=self.close_early, meanwhile=lambda left: self.registry.look(grid, left)
+        )
+        arrays, done = self._begin(grid, initial_arrays, whole("num_rounds", num_rounds, 1))
+        result = Result()
+        self.summary()
+        self._evaluate_here(evaluate_fn, done, arrays, result)
+        for server_round in range(done + 1, num_rounds + 1):
+            messages = self.configure_train(server_round, arrays, train_config, on_time)
+            moved, metrics = self.aggregate_train(server_round, on_time.send_and_receive(messages, timeout=timeout))
+            arrays = arrays if moved is None else moved
+            self._save(server_round, arrays)
+            if metrics is not None:
+                result.train_metrics_clientapp[server_round] = metrics
+            messages = self.configure_evaluate(server_round, arrays, evaluate_config, on_time)
+            tested = self.aggregate_evaluate(server_round, on_time.send_and_receive(messages, timeout=timeout))
+            if tested is not None:
+                result.evaluate_metrics_clientapp[server_round] = tested
+            self._evaluate_here(evaluate_fn, server_round, arrays, result)
+        self.registry.close(grid)
+        result.arrays = arrays
+        return result
+
+    def configure_train(self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid) -> Iterable[Message]:
+        """Let the selector choose among the clients that are there, and the strategy write to exactly those."""
+        available = self._available(grid)
+        probabilities = self._probabilities(server_round, available)
+        cohort = self.selector.select(server_round - 1, available)
+        nodes = [self.registry.node(index) for index in cohort.clients.tolist()]
+        written = list(self.strategy.configure_train(server_round, arrays, config, self._show(grid, nodes))) if nodes else []
+        to = {message.metadata.dst_node_id: message for message in written}
+        if len(written) != len(nodes) or set(to) != set(nodes):
+            raise ValueError(f"strategy must write to each of the {len(nodes)} nodes it is shown, got {len(written)} messages")
+        messages = [to[node] for node in nodes]
+        for message in messages:
+            message.metadata.group_id = str(server_round)
+            message.metadata.ttl = message.metadata.ttl if self.deadline is None else self.deadline
+        self._asked = Asked(cohort, messages, as_model(arrays), probabilities, time())
+        return messages
+
+    def aggregate_train(self, server_round: int, replies: Iterable[Message]) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """Keep the valid models, move the model by them, and tell the selector who returned one."""
+        asked, self._asked = self._asked, None
+        if asked is None:
+            raise ValueError("configure_train must be called before aggregate_train")
+        answers = {reply.metadata.reply_to_message_id: reply for reply in replies}
+        verdicts = judge(asked.messages, answers, asked.model, self.rules)
+        clients = asked.cohort.clients.tolist()
+        for index, verdict in zip(clients, verdicts, strict=True):
+            self.registry.note(index, verdict.fate, verdict.examples)
+        arrays, metrics = self._aggregate(server_round, asked.model, [verdict for verdict in verdicts if verdict.reply])
+        success = np.array([verdict.reply is not None for verdict in verdicts], dtype=np.bool_)
+        loss = np.array([verdict.loss for verdict in verdicts]) if self.rules.loss_key else None
+        self.selector.update(Outcome(asked.cohort, success, loss))
+        self._write_down(server_round, asked, verdicts)
+        return arrays, metrics
+
+    def configure_evaluate(self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid) -> Iterable[Message]:
+        """Let the strategy choose whom to ask among the clients that are there; if none is, nobody."""
+        nodes = [self.registry.node(index) for index in self.registry.available]
+        return self.strategy.configure_evaluate(server_round, arrays, config, self._show(grid, nodes)) if nodes else []
+
+    def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
+        """Let the strategy average the answers that are sound; the others are named in the log."""
+        sound, complaints = sound_evaluations(list(replies), self.rules)
+        for complaint in complaints:
+            log.warning("round %d: an evaluation does not count: %s", server_round, complaint)
+        return self.strategy.aggregate_evaluate(server_round, sound) if sound else None
+
+    def summary(self) -> None:
+        """Log what decides the rounds, then the wrapped strategy's own summary."""
+        name = self.choice if isinstance(self.choice, str) else type(self.choice).__name__
+        until = "when all have answered" if self.deadline is None else f"after {self.deadline:g} s"
+        log.info("%s asks %d of %d clients; rounds end %s", name, self.cohort_size, len(self.registry), until)
+        self.strategy.summary()
+
+    @property
+    def selector(self) -> Selector:
+        """The selector; it is made when the clients are known."""
+        if self._selector is None:
+            raise ValueError("start must be called before a round is configured")
+        return self._selector
+
+    def _begin(self, grid: Grid, initial: ArrayRecord, num_rounds: int) -> tuple[ArrayRecord, int]:
+        """Find the clients and the state to go on from; return the model and the rounds already done."""
+        state = checkpoint.load(self.folder, self.resume, as_model(initial)) if self.folder else None
+        if state:
+            self.registry.load_state_dict(state["registry"])
+        self._gather(grid)
+        self._selector = self._make_selector(num_rounds)
+        done = 0
+        if state:
+            self._selector.load_state_dict(state["selector"])
+            checkpoint.restore_strategy(self.strategy, state["strategy"])
+            self.totals, done = Totals(**state["totals"]), int(state["round"])
+            log.info("resumed after round %d from %s", done, self.folder)
+        self.journal = Journal(self.folder, done, self.tensorboard)
+        return (as_record(state["model"]) if state else initial), done
+
+    def _gather(self, grid: Grid) -> None:
+        """Wait for the clients; too few to ask is an error, some missing or a deadline too short for them a warning."""
+        wanted = self.num_clients or self.cohort_size
+        self.registry.gather(grid, wanted, self.wait)
+        there, times = len(self.registry.available), self.registry.start_up
+        if there == 0:
+            raise ValueError(f"wait must be long enough for a client to connect, got {self.wait:g} s in which none did")
+        if there < self.cohort_size:
+            raise ValueError(
+                f"cohort_size must be at most {there}, as many clients connected in {self.wait:g} s, got {self.cohort_size}"
+            )
+        if there < wanted:
+            log.warning("%d of %d clients connected within %g s; the others may join later", there, wanted, self.wait)
+        if self.deadline is not None and times and self.deadline < float(np.median(times)):
+            log.warning(
+                "the deadline of %g s is shorter than the %.1f s that clients took to answer a message without any work: "
+                "hardly any can return in time",
+                self.deadline,
+                float(np.median(times)),
+            )
+
+    def _make_selector(self, num_rounds: int) -> Selector:
+        size = len(self.registry)
+        if isinstance(self.choice, str):
+            return make_selector(self.choice, Federation(size, self.cohort_size, rng=self.seed, horizon=num_rounds))
+        if self.choice.num_clients < size:
+            self.choice.join(size - self.choice.num_clients)
+        return self.choice
+
+    def _available(self, grid: Grid) -> Any:
+        """Return who is there, None for everyone; if nobody is, wait for someone as long as a round may take."""
+        self.registry.look(grid, 0.0, at_once=True)  # strangers are asked while the round is under way: they delay nobody
+        if not self.registry.available:
+            self.registry.gather(grid, 1, self.deadline or self.wait)
+        if (newcomers := len(self.registry) - self.selector.num_clients) > 0:
+            self.selector.join(newcomers)
+        there = self.registry.available
+        if len(there) < self.cohort_size:
+            log.warning("%d clients are there, fewer than the %d to ask", len(there), self.cohort_size)
+        return None if len(there) == self.selector.num_clients else np.array(there, dtype=np.int64)
+
+    def _probabilities(self, server_round: int, available: Any) -> dict[str, float] | None:
+        """Return every client's probability of being asked, where the selector can say."""
+        inclusion = getattr(self.selector, "inclusion", None)
+        if inclusion is None:
+            return None
+        values = inclusion(server_round - 1, available)
+        return {client.name: round(float(values[place]), 6) for place, client in enumerate(self.registry.clients) if client}
+
+    def _show(self, grid: Grid, nodes: list[int]) -> Grid:
+        """Show the strategy only these nodes; stock ones would wait for ever for their minimum if it were more."""
+        for layer, name, least in self.minimums:
+            setattr(layer, name, min(least, len(nodes)))
+        return Shown(grid, nodes)
+
+    def _aggregate(
+        self, server_round: int, model: Model, returned: list[Verdict]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """Return the new model and averaged metrics; nothing if no model arrived, and no model that is not finite."""
+        replies = [verdict.reply for verdict in returned if verdict.reply]
+        if not replies:
+            return None, None
+        if self.aggregation == "wrapped":
+            arrays, metrics = self.strategy.aggregate_train(server_round, replies)
+        else:
+            shares = shares_of([verdict.examples for verdict in returned], self.registry.examples)
+            arrays = as_record(paper(model, [verdict.model for verdict in returned if verdict.model], shares))
+            average = getattr(self.strategy, "train_metrics_aggr_fn", None)
+            metrics = average([reply.content for reply in replies], self.rules.examples_key) if average else None
+        if arrays is not None and not all(np.isfinite(part).all() for part in as_model(arrays).values()):
+            log.error("round %d: the aggregated model is not finite; the model stays as it was", server_round)
+            return None, metrics
+        return arrays, metrics
+
+    def _write_down(self, server_round: int, asked: Asked, verdicts: list[Verdict]) -> None:
+        names = [self.registry.name(index) for index in asked.cohort.clients.tolist()]
+        fates = [verdict.fate for verdict in verdicts]
+        self.totals.add(names, fates)
+        log.info(
+            "round %d: %s", server_round, ", ".join(f"{n} {f.status}" for n, f in zip(names, fates, strict=True)) or "nobody"
+        )
+        told = list(zip(names, asked.cohort.inclusion.tolist(), fates, strict=True))
+        everyone = [client.name for client in self.registry.known]
+        self.journal.write(row_of(server_round, time() - asked.since, told, everyone, self.totals, asked.probabilities))
+
+    def _save(self, server_round: int, arrays: ArrayRecord) -> None:
+        if self.folder:
+            state = {
+                "round": server_round,
+                "model": as_model(arrays),
+                "selector": self.selector.state_dict(),
+                "registry": self.registry.state_dict(),
+                "strategy": checkpoint.strategy_state(self.strategy),
+                "totals": asdict(self.totals),
+            }
+            checkpoint.save(self.folder, state)
+
+    def _evaluate_here(self, evaluate: Evaluate | None, server_round: int, arrays: ArrayRecord, result: Result) -> None:
+        metrics = evaluate(server_round, arrays) if evaluate else None
+        if metrics is not None:
+            log.info("round %d, evaluated by the server: %s", server_round, metrics)
+            result.evaluate_metrics_serverapp[server_round] = metrics
+
+
+def _cohort_size(selector: str | Selector, given: int | None) -> int:
+    if isinstance(selector, str):
+        return whole("cohort_size", given, 1)
+    if given is not None and given != selector.cohort_size:
+        raise ValueError(f"cohort_size must be the selector's, {selector.cohort_size}, got {given!r}")
+    return selector.cohort_size
+
+
+def _refuse_sampling(strategy: Strategy) -> None:
+    """Refuse a strategy that would train only a part of those selected."""
+    for layer in checkpoint.layers(strategy):
+        fraction = getattr(layer, "fraction_train", 1.0)
+        if fraction != 1.0:
+            raise ValueError(f"fraction_train of the strategy must be 1.0, as the selector decides who trains, got {fraction}")
+
+
+def _minimums(strategy: Strategy) -> list[tuple[Strategy, str, int]]:
+    """Return how many nodes a strategy asks for at least, layer by layer."""
+    names = ("min_train_nodes", "min_evaluate_nodes", "min_available_nodes")
+    return [
+        (layer, name, getattr(layer, name)) for layer in checkpoint.layers(strategy) for name in names if hasattr(layer, name)
+    ]

@@ -1,0 +1,49 @@
+"""A client of the tests: adds its number to the model, and misbehaves as its node was told."""
+
+import os
+import time
+
+import numpy as np
+from flwr.app import Array, ArrayRecord, Context, Message, MetricRecord, RecordDict
+
+from fedcohort.flower import client_app, volatility
+
+fails_by_lot = volatility()
+
+
+def volatile(message, context, call_next):
+    """Let lots decide only where the run asks for it."""
+    return fails_by_lot(message, context, call_next) if context.run_config["volatile"] else call_next(message, context)
+
+
+app = client_app(mods=[volatile])
+
+
+@app.train()
+def train(message: Message, context: Context) -> Message:
+    behaviour = str(context.node_config.get("behaviour", ""))
+    if marks := context.node_config.get("marks"):  # where the test sees that training has begun
+        (open(os.path.join(str(marks), f"{os.getpid()}"), "w")).close()
+    if behaviour == "slow":
+        for _ in range(600):
+            time.sleep(0.1)
+    if behaviour == "raise":
+        raise RuntimeError("a broken client")
+    if behaviour == "crash":
+        os._exit(3)
+    w = message.content["arrays"]["w"].numpy()
+    number = float(context.node_config.get("number", context.node_config.get("partition-id", 1)))
+    w = w + np.float32("nan" if behaviour == "nan" else number)
+    if behaviour == "shape":
+        w = np.append(w, w)
+    metrics = {"num-examples": int(context.node_config.get("examples", 10)), "loss": 1.0}
+    if behaviour == "schema":
+        metrics["more"] = 1.0
+    record = RecordDict({"arrays": ArrayRecord({"w": Array(w.astype(np.float32))}), "metrics": MetricRecord(metrics)})
+    return Message(record, reply_to=message)
+
+
+@app.evaluate()
+def evaluate(message: Message, context: Context) -> Message:
+    loss = float(np.abs(message.content["arrays"]["w"].numpy()).mean())
+    return Message(RecordDict({"metrics": MetricRecord({"num-examples": 10, "loss": loss})}), reply_to=message)
