@@ -3,10 +3,13 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 
-.PHONY: demo test lint clean
+.PHONY: demo flower-demo test lint clean
 
 demo: $(VENV)/.ready-demo
 	$(BIN)/fedcohort compare --out runs/demo --resume
+
+flower-demo: $(VENV)/.ready-flower
+	$(BIN)/python examples/flower-quickstart/demo.py
 
 test: $(VENV)/.ready-test lint
 	scripts/install-test-data
@@ -26,8 +29,12 @@ $(VENV)/.ready-demo: $(BIN)/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[learning,plots]'
 	touch $@
 
+$(VENV)/.ready-flower: $(BIN)/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[learning,flower]'
+	touch $@
+
 $(VENV)/.ready-test: $(BIN)/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[learning,plots,dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[learning,plots,flower,tracking,dev]'
 	touch $@
 
 clean:

@@ -13,4 +13,11 @@ def learning(quick: bool = False) -> tuple[list[Row], str]:
     return measure(quick)
 
 
-BENCHES: dict[str, Callable[[bool], tuple[list[Row], str]]] = {"selection": selection, "learning": learning}
+def flower(quick: bool = False) -> tuple[list[Row], str]:
+    """Measure rounds on Flower beside its own FedAvg; Flower is loaded here, not before."""
+    from fedcohort.bench.flower import flower as measure
+
+    return measure(quick)
+
+
+BENCHES: dict[str, Callable[[bool], tuple[list[Row], str]]] = {"selection": selection, "learning": learning, "flower": flower}

@@ -121,7 +121,7 @@ def bench(
     name: Annotated[str, typer.Argument(help=f"{', '.join(BENCHES)}.")] = "selection",
     quick: Annotated[bool, typer.Option("--quick", help="Few repetitions and no ten million clients.")] = False,
 ) -> None:
-    """Measure on this machine: medians and spread, ratios within one run. Names: selection, learning.
+    """Measure on this machine: medians and spread, ratios within one run. Names: selection, learning, flower.
 
     Example: fedcohort bench selection
     """

@@ -19,11 +19,18 @@ def volatile(message, context, call_next):
 app = client_app(mods=[volatile])
 
 
+def planned(behaviours: str, round: int) -> str:
+    """Return how to behave in a round: `slow|nan|` is slow in the first, sends NaNs in the second, and is well from then on."""
+    plan = behaviours.split("|")
+    return plan[min(round, len(plan)) - 1]
+
+
 @app.train()
 def train(message: Message, context: Context) -> Message:
-    behaviour = str(context.node_config.get("behaviour", ""))
+    round = int(message.content["config"]["server-round"])
+    behaviour = planned(str(context.node_config.get(str(context.run_config["trouble"]), "")), round)
     if marks := context.node_config.get("marks"):  # where the test sees that training has begun
-        (open(os.path.join(str(marks), f"{os.getpid()}"), "w")).close()
+        (open(os.path.join(str(marks), f"{context.run_id}-{round}-{os.getpid()}"), "w")).close()
     if behaviour == "slow":
         for _ in range(600):
             time.sleep(0.1)

@@ -1,0 +1,1 @@
+"""Handwritten digits, divided among clients that fail."""
