@@ -25,7 +25,7 @@ class Comparison:
     """All that decides the results; the defaults take about a minute on two cores."""
 
     dataset: str = _with("digits", "digits, cifar10, emnist-letters, mnist, fashion-mnist, or a .npz file")
-    model: str = _with("mlp", "mlp, small-cnn, emnist-cnn or cifar-cnn")
+    model: str = _with("mlp", "mlp, small-cnn, emnist-cnn, cifar-cnn, …: see list")
     selectors: tuple[str, ...] = _with(PAPER_SELECTORS, "schemes to compare")
     partitions: tuple[str, ...] = _with(("iid", "primary-label"), "who owns what: also dirichlet, shards, by-client")
     aggregations: tuple[str, ...] = _with(("paper", "normalised"), "how updates are averaged")
@@ -53,6 +53,7 @@ class Comparison:
     candidates: int | None = _with(None, "of pow-d; none: 2.5 k")
     targets: tuple[float, ...] = _with((0.6, 0.8), "accuracies to time")
     evaluate_every: int = _with(1, "rounds")
+    official_every: int = _with(0, "rounds between tests on the data set's own test set; 0: none")
     checkpoint_every: int = _with(20, "rounds: what a crash can cost")
     device: str = _with("cpu", "cpu, cuda, or auto")
     precision: str = _with("float32", "on cuda also tf32 or bf16, weights in float32")
@@ -88,6 +89,7 @@ class Comparison:
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name), 1)
         whole("first_seed", self.first_seed, 0, 2**62)
+        whole("official_every", self.official_every, 0)
         if not self.max_norm > 0:
             raise ValueError(f"max_norm must be above 0, got {self.max_norm!r}")
         if self.candidates is not None:
