@@ -6,6 +6,8 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from fedcohort.reports.words import shown
+
 
 def as_table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> Table:
     """Return a table with the keys of the first row as header; numbers to the right, words of a header stacked."""
@@ -17,14 +19,3 @@ def as_table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> Tab
     for row in rows:
         table.add_row(*(shown(value) for value in row.values()))
     return table
-
-
-def shown(value: Any) -> str:
-    """Return a value as a reader wants it: three digits for small numbers, thousands apart for large ones."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if value is None or (isinstance(value, float) and value != value):
-        return "-"
-    if isinstance(value, float):
-        return f"{value:.3g}" if abs(value) < 999.5 else f"{value:,.0f}"
-    return str(value)
