@@ -1,7 +1,7 @@
 """What is still to be trained, in parts: a part is one run folder whose runs go through the rounds in lock-step."""
 
 import hashlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import fields, replace
 from itertools import pairwise
 from math import prod
@@ -61,20 +61,15 @@ def folder_of(of: Comparison, home: Path) -> Path:
     return home / f"{Path(of.dataset).stem}-k{of.cohort}-{'-'.join(of.aggregations)}-T{of.rounds}-{digest}"
 
 
-def unfinished(home: Path) -> Iterator[tuple[Path, Comparison]]:
-    """Yield the parts in a folder that have a checkpoint to go on from and rounds left, with their settings."""
+def begun(of: Comparison, home: Path) -> list[tuple[Path, Comparison]]:
+    """Return the parts that have a checkpoint and rounds left, and no run but of this comparison; they compute as it does."""
+    wanted, found = {identity(alone(of, place)) for place in places(of)}, []
     for path in sorted(home.glob("*/settings.toml")):
+        part = Comparison.of(rundir.read_settings(path))
+        if not {identity(alone(part, place)) for place in places(part)} <= wanted:
+            continue
         state = rundir.load_checkpoint(path.parent, ("round",))
-        of = Comparison.of(rundir.read_settings(path))
-        if state is not None and state["round"] < of.rounds:
-            yield path.parent, of
-
-
-def under_way(of: Comparison, home: Path) -> tuple[Path, Comparison] | None:
-    """Return an unfinished part all of whose runs belong to a comparison; how it computes follows the comparison."""
-    wanted = {identity(alone(of, place)) for place in places(of)}
-    for folder, part in unfinished(home):
-        if {identity(alone(part, place)) for place in places(part)} <= wanted:
+        if state is not None and state["round"] < part.rounds:
             how = ("targets", "checkpoint_every", "device", "compiled", "slots")
-            return folder, replace(part, **{name: getattr(of, name) for name in how})
-    return None
+            found.append((path.parent, replace(part, **{name: getattr(of, name) for name in how})))
+    return found
