@@ -1,4 +1,4 @@
-"""The terminal: one console, and progress bars that are silent where the output is not a terminal."""
+"""The terminal: one console, reports, and progress bars that are silent where the output is not a terminal."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,7 +7,24 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from fedcohort.reports.report import Report
+from fedcohort.reports.tables import as_table
+
 console = Console()
+
+
+def show(report: Report, figures: str) -> None:
+    """Print a report, and what is to be said of its figures."""
+    console.print(report.title, style="bold", markup=False, highlight=False)
+    for title, rows in report.tables.items():
+        console.print(as_table(rows, title=title))
+    for line in (*report.notes, *([figures] if figures else [])):
+        say(line)
+
+
+def say(line: str) -> None:
+    """Print a line as it is; a terminal may break it, a file does not."""
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager

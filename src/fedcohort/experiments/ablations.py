@@ -60,6 +60,8 @@ def report(changes: Changes, pool: Pool) -> Report:
     notes = [
         "difference: final accuracy less that of the first variant of the scheme, paired by seed, in points ± standard error."
     ]
+    if not any(half.values()):
+        notes.append("(e): bf16 was not run; it needs a GPU.")
     flat = [{"table": title} | row for title, rows in tables.items() if "(d)" not in title for row in rows]
     return Report("ablations", f"Ablations: {title_of(base)}, FedAvg", tables, notes + about(plain), {"ablations": flat})
 

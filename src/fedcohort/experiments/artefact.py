@@ -33,14 +33,19 @@ class Artefact:
 
 
 def about(found: Cells) -> list[str]:
-    """Return what the runs of a table were computed with, a line for each kind of machine."""
+    """Return what the runs of a table were computed with, and what that took, a line for each part they were trained in."""
     lines: dict[str, None] = {}
     for run in (run for runs in found.values() for run in runs):
         cost = run.about
-        names = ("gpu", "torch", "numpy", "fedcohort", "commit")
-        words = [f"{name} {cost[name]}" for name in names if cost.get(name)]
-        how = f"{run.of.precision}, {run.of.model}, " + ("compiled, " if run.of.compiled else "")
-        lines[f"Computed with: {how}{', '.join(words)}."] = None
+        words = [f"{name} {cost[name]}" for name in ("torch", "numpy", "fedcohort", "commit") if cost.get(name)]
+        how = f"{run.of.model}, {run.of.precision}" + (", compiled" if run.of.compiled else "")
+        took = ""
+        if cost.get("seconds"):
+            speed = cost["client_steps"] / cost["seconds"]
+            took = (
+                f" {cost['runs']} runs, {cost['timed_rounds']} rounds: {cost['seconds']:,.0f} s, {speed:,.0f} client steps/s."
+            )
+        lines[f"{cost.get('part', 'Runs')}: {how}, on {cost.get('gpu') or 'a CPU'}, {', '.join(words)}.{took}"] = None
     return list(lines)
 
 

@@ -197,35 +197,41 @@ def judge(claim: Claim, ground: str, ours: Evidence) -> tuple[str, list[Check]]:
 
 
 def report(ours: Evidence) -> Report:
-    """Return all claims with their verdicts, and every comparison in numbers."""
-    rows, numbers = [], []
+    """Return all claims with their verdicts, what speaks against those that do not hold, and every comparison in numbers."""
+    verdicts, against, numbers = [], [], []
     paper = published()
     for claim in CLAIMS:
         for ground in claim.grounds:
             verdict, checks = judge(claim, ground, ours)
-            rows.append(
-                {"claim": claim.name, "on": ground, "verdict": verdict, "comparisons": counted(checks)}
-                | {"paper's own table": _of_paper(claim, ground, paper), "the paper says": f"“{claim.quote}” ({claim.section})"}
-                | {"decided by": claim.statistic}
-            )
-            numbers += [{"claim": claim.name, "on": ground} | _numbers(check) for check in checks]
+            row = {"claim": claim.name, "on": ours.labels.get(ground, ground)}
+            own = _of_paper(claim, ground, paper)
+            verdicts.append(row | {"verdict": verdict, "comparisons": counted(checks), "paper's own table": own})
+            if verdict in ("fails", "undecided"):
+                against.append(row | _numbers(worst(checks)))
+            numbers += [row | _numbers(check) for check in checks]
+    sentences = [
+        {"claim": claim.name, "the paper says": f"“{claim.quote}” ({claim.section})", "decided by": claim.statistic}
+        for claim in CLAIMS
+    ]
     levels = ", ".join(f"{name} {level:.3g}" for name, level in NOISE.items())
     notes = [
         (__doc__ or "").partition("\n\n")[2].replace("\n", " ").strip(),
         f"Noise levels of one seed (rounds in logs): {levels}.",
     ]
-    return Report("claims", "Claims of the paper", {"Verdicts": rows}, notes, {"claims": numbers})
+    tables = {"Verdicts": verdicts, "What speaks most against": against, "Sentences": sentences}
+    return Report("claims", "Claims of the paper", tables, notes, {"claims": numbers})
 
 
 def counted(checks: list[Check]) -> str:
-    """Return how many comparisons went which way, and the one that speaks most against the claim."""
+    """Return how many comparisons went which way."""
     found = Counter(check.verdict for check in checks)
-    words = ", ".join(f"{found[word]} {word}" for word in ("holds", "fails", "undecided", "not run") if found[word])
-    run = [check for check in checks if check.support.runs]
-    if not run or found["holds"] == len(run):
-        return words or "-"
-    worst = min(run, key=lambda check: check.support.mean - check.support.margin(check.noise))
-    return f"{words}; worst: {worst.what}: {worst.support.mean:+.3g}"
+    words = {"holds": "hold", "fails": "fail", "undecided": "undecided", "not run": "not run"}
+    return ", ".join(f"{found[verdict]} {word}" for verdict, word in words.items() if found[verdict]) or "-"
+
+
+def worst(checks: list[Check]) -> Check:
+    """Return the comparison that speaks most against a claim, of those that were run."""
+    return min((check for check in checks if check.support.runs), key=lambda of: of.support.mean - of.support.margin(of.noise))
 
 
 def _of_paper(claim: Claim, ground: str, paper: Evidence) -> str:

@@ -25,7 +25,7 @@ class Comparison:
     """All that decides the results; the defaults take about a minute on two cores."""
 
     dataset: str = _with("digits", "digits, cifar10, emnist-letters, mnist, fashion-mnist, or a .npz file")
-    model: str = _with("mlp", "mlp, small-cnn, emnist-cnn, cifar-cnn, …: see list")
+    model: str = _with("mlp", "mlp, small-cnn, emnist-cnn, cifar-cnn; others: fedcohort list")
     selectors: tuple[str, ...] = _with(PAPER_SELECTORS, "schemes to compare")
     partitions: tuple[str, ...] = _with(("iid", "primary-label"), "who owns what: also dirichlet, shards, by-client")
     aggregations: tuple[str, ...] = _with(("paper", "normalised"), "how updates are averaged")

@@ -56,7 +56,7 @@ def stacked(runs: Sequence[Result]) -> Floats:
 def sampled(curves: Mapping[str, Floats]) -> Rows:
     """Return a few points of each curve as a table: mean accuracy in percent at some rounds."""
     longest = max(curve.shape[1] for curve in curves.values())
-    rounds = np.unique(np.linspace(0, longest, POINTS + 1).astype(int)[1:])
+    rounds = np.unique(np.ceil(np.linspace(0, longest, POINTS + 1)[1:]).astype(int))
     return [
         {"scheme": published.SCHEMES.get(name, name)}
         | {f"{t}": f"{100 * curve[:, t - 1].mean():.1f}" if t <= curve.shape[1] else "-" for t in rounds.tolist()}

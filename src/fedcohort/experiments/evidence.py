@@ -33,7 +33,7 @@ class Evidence:
     """All that is at hand; what is missing is empty.
 
     rounds: of the tasks as they were played; classes [K]: each client's class of success rates, the last the best;
-    regret: the paper's bound less regret, by case and seed.
+    regret: the paper's bound less regret, by case and seed; labels: what was played in place of a task, if other data were.
     """
 
     trained: Trained
@@ -42,6 +42,7 @@ class Evidence:
     classes: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     cohort: int = 20
     regret: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from fedcohort.experiments.registry import EXPERIMENTS, NAMES, artefacts
 from fedcohort.experiments.results import Result, gathered, identity, save
 from fedcohort.experiments.simulation import Progress
 from fedcohort.reports.report import Report
+from fedcohort.reports.report import write as write
 from fedcohort.world.volatility import class_of
 
 
@@ -66,6 +67,14 @@ def run(
     return Done(reports(chosen, out, changes), training.absent, training.stopped)
 
 
+def shown(names: Sequence[str], source: Path, **changes: Any) -> Done:
+    """Return the reports of the results in a folder, run folders or results files; nothing is trained."""
+    check_changes({name: value for name, value in changes.items() if name != "precision"})
+    if not source.is_dir():
+        raise ValueError(f"from must be a folder of results, got {source}")
+    return Done(reports(chosen_of(names), source, changes))
+
+
 def chosen_of(names: Sequence[str]) -> list[str]:
     """Return the artefacts that are named, each once, in the order of the list of all; all for "all"."""
     wanted = [known("name", name, [*NAMES, "all"]) for name in names]
@@ -88,7 +97,7 @@ def _fitted(changes: Changes, training: Any) -> dict[str, Any]:
 
 
 def reports(names: Sequence[str], source: Path, changes: Changes) -> dict[str, Report]:
-    """Return the reports of what lies in a folder, run folders or results files; nothing is trained."""
+    """Return the reports of what lies in a folder; of simulations, those that it holds."""
     changes = dict(changes)
     if changes.get("precision", "float32") != "float32":
         changes.setdefault("device", "cuda")  # read, not used: results of a GPU are shown anywhere
@@ -121,16 +130,19 @@ def evidence(source: Path, pool: Pool, changes: Changes) -> Evidence:
     everything = {name: value for name, value in changes.items() if name not in SUBSETS}
     found: dict[tuple[str, int], Cells] = {}
     played: dict[str, int] = {}
+    labels: dict[str, str] = {}
     for task in TASKS:
         for cohort in (10, 20, 30):
             of = setting(task, everything, cohort=cohort)
             assert of is not None
             found[task, cohort], played[task] = pool.cells(of), of.rounds
+            if (of.dataset, of.rounds) != (task, TASKS[task]["rounds"]):
+                labels[task] = f"{of.dataset}, T={of.rounds}"
 
     def trained(task: str, selector: str, partition: str, mu: float, cohort: int, quantity: Quantity) -> BySeed:
         return values(found[task, cohort][selector, partition, "paper", mu], quantity)
 
-    more: dict[str, Any] = {}
+    more: dict[str, Any] = {"labels": labels}
     if (source / "figure3" / "settings.json").exists():
         kept, results = simulated.stored(source / "figure3")
         more["asked"] = simulated.asked(kept, results, powd(pool, changes, kept.rounds))
