@@ -32,7 +32,7 @@ def reproduce(
     compiled: Annotated[bool | None, typer.Option("--compiled", help="torch.compile on cuda.")] = None,
     data: Annotated[Path | None, typer.Option(help="Folder with data sets; also $FEDCOHORT_DATA.")] = None,
     time_budget: Annotated[float | None, typer.Option(help="Minutes after which training stops between rounds.")] = None,
-    out: Annotated[Path | None, typer.Option(help=f"Folder of runs and reports.  [default: {OUT}]")] = None,
+    out: Annotated[Path | None, typer.Option(help=f"Folder of runs and reports; {OUT} unless given.")] = None,
     source: Annotated[Path | None, typer.Option("--from", help="Show the results in this folder; train nothing.")] = None,
     export: Annotated[Path | None, typer.Option(help="Folder to add compact results to.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace simulations of other settings.")] = False,

@@ -33,7 +33,7 @@ def blocks(left: list[Place]) -> list[list[Place]]:
         return [left]
     for axis in SPLIT_BY:
         alike: dict[frozenset[Place], list[Place]] = {}  # values of this axis that have the same runs left go together
-        for value in dict.fromkeys(getattr(place, axis) for place in left):
+        for value in sorted({getattr(place, axis) for place in left}):
             mine = [place for place in left if getattr(place, axis) == value]
             rest = frozenset(replace(place, **{axis: getattr(left[0], axis)}) for place in mine)
             alike.setdefault(rest, []).extend(mine)
