@@ -49,6 +49,8 @@ def check_changes(changes: Mapping[str, Any]) -> None:
     """Refuse changes that no artefact knows, by name, bound and value."""
     every = {"selectors": [*PAPER_SELECTORS, "e3cs-robust"], "partitions": PAPER["partitions"], "mus": PAPER["mus"]}
     for name, value in changes.items():
+        if name in SUBSETS and not value:
+            raise ValueError(f"{name} must be a list of at least one, got none")
         for part in value if name in SUBSETS else ():
             if name == "mus" and part not in every[name]:
                 raise ValueError(f"mus must be of {', '.join(f'{mu:g}' for mu in every[name])}, got {part!r}")

@@ -6,6 +6,7 @@ One row per run. Parquet for people and other tools; npz, which needs NumPy alon
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -161,9 +162,10 @@ def gathered(folder: Path) -> list[Result]:
 UNDECIDING = ("targets", "official_every", "checkpoint_every", "device", "compiled", "mode", "slots")
 
 
+@lru_cache(maxsize=10_000)
 def identity(of: Comparison) -> str:
     """Return all that decides the results but for rounding, as one word: two runs of the same identity are the same run."""
-    return json.dumps({name: _number(value) for name, value in of.as_dict().items() if name not in UNDECIDING})
+    return json.dumps({name: _number(value) for name, value in vars(of).items() if name not in UNDECIDING})
 
 
 def _number(value: Any) -> Any:
