@@ -1,6 +1,6 @@
 """The terminal: one console, reports, and progress bars that are silent where the output is not a terminal."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,9 +17,19 @@ def show(report: Report, figures: str) -> None:
     """Print a report, and what is to be said of its figures."""
     console.print(report.title, style="bold", markup=False, highlight=False)
     for title, rows in report.tables.items():
-        console.print(as_table(rows, title=title))
+        console.print(as_table([stacked(row) for row in rows], title=title))
     for line in (*report.notes, *([figures] if figures else [])):
         say(line)
+
+
+def stacked(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row whose published values stand below ours, not beside them: a terminal is narrow."""
+    paper = {key.removeprefix("paper "): value for key, value in row.items() if key.startswith("paper ")}
+    return {
+        f"{key} paper" if key in paper else key: f"{value}\n{paper[key]}" if key in paper else value
+        for key, value in row.items()
+        if key.removeprefix("paper ") not in paper or key in paper
+    }
 
 
 def say(line: str) -> None:

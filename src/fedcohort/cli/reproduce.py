@@ -25,6 +25,7 @@ def reproduce(
     selectors: Annotated[str | None, typer.Option(help="Only these schemes now, comma-separated.")] = None,
     partitions: Annotated[str | None, typer.Option(help="Only these partitions now.")] = None,
     mus: Annotated[str | None, typer.Option(help="Only these coefficients now: 0 FedAvg, 0.5 FedProx.")] = None,
+    scaling: Annotated[str | None, typer.Option(help="Of images: symmetric, unit or standard.")] = None,
     sampler: Annotated[str | None, typer.Option(help="Sampler of E3CS; the paper's unless given.")] = None,
     candidates: Annotated[int | None, typer.Option(help="Candidates of pow-d; 2.5 k unless given.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, or auto.")] = None,
@@ -46,6 +47,7 @@ def reproduce(
 
     given: dict[str, Any] = {
         "seeds": seeds, "first_seed": first_seed, "rounds": rounds, "dataset": dataset, "model": model, "sampler": sampler,
+        "scaling": scaling,
         "candidates": candidates, "device": device, "precision": precision, "compiled": compiled,
         "selectors": selectors, "partitions": partitions, "mus": mus,
     }  # fmt: skip

@@ -9,6 +9,7 @@ import numpy as np
 from fedcohort.arrays import Floats
 from fedcohort.checks import between, known, positive, whole
 from fedcohort.data import DATASETS, PARTITIONS
+from fedcohort.data.scaling import SCALINGS
 from fedcohort.metrics import first_at, jain
 from fedcohort.rundir import Arrays
 from fedcohort.selection.registry import PAPER_SELECTORS, SELECTORS
@@ -36,6 +37,7 @@ class Comparison:
     cohort: int = _with(7, "clients asked per round, k")
     rounds: int = _with(120, "number of rounds, T")
     samples_per_client: int | None = _with(None, "none: all data, divided evenly")
+    scaling: str = _with("symmetric", "of images: also unit ([0, 1]), standard (mean 0, sd 1)")
     test_fraction: float = _with(0.1, "part of each client's data reserved for testing")
     rates: tuple[float, ...] = _with(PAPER_RATES, "success rate of each class of clients")
     epochs: tuple[int, ...] = _with((1, 2, 3, 4), "local epochs, drawn once per client")
@@ -71,6 +73,7 @@ class Comparison:
             known("dataset", self.dataset, DATASETS)
         known("model", self.model, MODELS)
         known("sampler", self.sampler, SAMPLERS)
+        known("scaling", self.scaling, SCALINGS)
         known("precision", self.precision, PRECISIONS)
         known("mode", self.mode, MODES)
         options = {"selectors": list(SELECTORS), "partitions": list(PARTITIONS), "aggregations": list(AGGREGATIONS)}

@@ -55,7 +55,7 @@ class Trial:
         pairs = {(place.partition, place.seed) for place in self.places}
         self.owners = {pair: owners_of(of, data, *pair) for pair in sorted(pairs)}
         tests = {pair: np.concatenate(owners.test) for pair, owners in self.owners.items()}  # shared by runs of a pair
-        scaled = data.scaled()
+        scaled = data.scaled(of.scaling)
         images, labels, shape = scaled.x, data.y, scaled.x.shape[1:]
         self.official: Ints | None = None
         if of.official_every and scaled.test_x is not None and data.test_y is not None:

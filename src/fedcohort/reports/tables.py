@@ -8,7 +8,7 @@ from rich.table import Table
 
 from fedcohort.reports.words import shown
 
-WORDY = 40  # characters from which a column is wrapped
+WORDY = 20  # characters from which a column is wrapped
 
 
 def as_table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> Table:
