@@ -10,8 +10,9 @@ import pytest
 
 from fedcohort import __version__, cli
 from fedcohort.experiments import regret
-from fedcohort.experiments.registry import EXPERIMENTS
+from fedcohort.experiments.registry import NAMES
 from fedcohort.experiments.simulation import Setting
+from fedcohort.reports import report
 from fedcohort.selection.registry import SELECTORS
 from fedcohort.selection.sampling import SAMPLERS
 from fedcohort.store import load
@@ -19,7 +20,7 @@ from fedcohort.store import load
 TINY = ("--clients", "8", "--cohort", "3", "--rounds", "12", "--seeds", "2")
 COMMANDS = ("simulate", "reproduce", "list", "bench", "compare")
 FIGURES = {"figure3.png", "figure3.svg", "figure4.png", "figure4.svg"}
-FILES = {"results.npz", "settings.json", "summary.csv", *FIGURES}
+FILES = {"results.npz", "settings.json", "summary.csv", "simulate.md", "simulate.tex", *FIGURES}
 TERMINAL = ("COLUMNS", "LINES", "TERMINAL_WIDTH", "FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TTY_COMPATIBLE", "NO_COLOR")
 
 
@@ -47,7 +48,7 @@ def call(monkeypatch, capsys):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Spare the time that figures take."""
-    monkeypatch.setattr(cli, "can_draw", lambda: False)
+    monkeypatch.setattr(report, "available", lambda: False)
 
 
 def in_a_process(*args, **env):
@@ -83,7 +84,7 @@ def test_every_command_is_tested_here(call):
     assert sorted(found) == sorted(COMMANDS)
 
 
-@pytest.mark.parametrize(("command", "names"), [("reproduce", [*EXPERIMENTS, "all"]), ("bench", ["selection"])])
+@pytest.mark.parametrize(("command", "names"), [("reproduce", [*NAMES, "all"]), ("bench", ["selection"])])
 def test_help_says_which_names_may_be_given(call, command, names):
     _, out, _ = call(command, "--help")
     described = out.split("Arguments")[0].split("Example")[0]
@@ -103,7 +104,7 @@ def test_list_names_every_selector_sampler_and_experiment(call):
     code, out, err = call("list")
     assert (code, err) == (0, "")
     words = set(re.split(r"[\s,:]+", out))
-    assert {*SELECTORS, *SAMPLERS, *EXPERIMENTS, "selection"} <= words
+    assert {*SELECTORS, *SAMPLERS, *NAMES, "selection"} <= words
 
 
 def test_simulate_writes_results_settings_summary_and_figures(call, tmp_path):
@@ -227,7 +228,7 @@ def test_out_that_is_a_file_is_refused_and_left_alone(call, tmp_path):
 
 
 def test_a_mistake_in_the_second_name_is_found_before_the_first_is_run(call, tmp_path):
-    code, _, err = call("reproduce", "figure3", "figure5", "--seeds", "1", "--rounds", "8", "--out", "run")
+    code, _, err = call("reproduce", "figure3", "figure55", "--seeds", "1", "--rounds", "8", "--out", "run")
     assert code == 2
     assert is_one_line_of_error(err)
     assert list(tmp_path.iterdir()) == []

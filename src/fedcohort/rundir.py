@@ -77,15 +77,15 @@ def save_records(folder: Path, first_round: int, records: Arrays) -> None:
         np.savez_compressed(draft, allow_pickle=False, **records)
 
 
-def load_records(folder: Path, rounds: int) -> Arrays:
-    """Return the records of the first rounds, all chunks joined; a gap is refused."""
+def load_records(folder: Path, rounds: int | None = None) -> Arrays:
+    """Return the records of the first rounds, or of all up to a gap, all chunks joined; fewer than asked are refused."""
     chunks, have = [], 0
     for path in sorted((folder / "records").glob("[0-9]*.npz")):
-        if not path.stem.isdecimal() or int(path.stem) != have or have >= rounds:
+        if not path.stem.isdecimal() or int(path.stem) != have or (rounds is not None and have >= rounds):
             continue  # left by a run that was killed before its checkpoint
         chunks.append(load_arrays(path))
         have += len(next(iter(chunks[-1].values())))
-    if have < rounds:
+    if rounds is not None and have < rounds:
         raise ValueError(f"{folder / 'records'} must hold rounds 0 to {rounds - 1}, got {have} of them")
     return {name: np.concatenate([chunk[name] for chunk in chunks])[:rounds] for name in chunks[0]} if chunks else {}
 

@@ -94,3 +94,15 @@ def test_a_missing_a_truncated_and_a_foreign_file_are_refused(tmp_path):
         np.save(file, IMAGES)
     with pytest.raises(ValueError, match="got a single array"):
         Dataset.from_npz(tmp_path / "single.npz")
+
+
+def test_images_are_scaled_as_asked_and_a_test_set_like_the_training_set():
+    x = np.array([[0, 255], [51, 102]], np.uint8).reshape(2, 1, 1, 2)
+    data = Dataset("x", x, np.array([0, 1]), 2, x[:1], np.array([0]))
+    np.testing.assert_allclose(data.scaled("unit").x.ravel(), [0, 1, 0.2, 0.4], rtol=1e-6)
+    mean, sd = 102, np.sqrt((102**2 + 153**2 + 51**2 + 0) / 4)
+    np.testing.assert_allclose(data.scaled("standard").x.ravel(), (x.ravel().astype(float) - mean) / sd, rtol=1e-6)
+    np.testing.assert_array_equal(data.scaled("standard").test_x, data.scaled("standard").x[:1])
+    assert (Dataset("flat", x * 0, np.array([0, 1]), 2).scaled("standard").x == 0).all()
+    with pytest.raises(ValueError, match="scaling must be one of symmetric, unit, standard, got 'none'"):
+        data.scaled("none")

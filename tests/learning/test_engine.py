@@ -148,6 +148,17 @@ def test_accuracy_and_loss_are_those_of_plain_pytorch(mode):
         assert loss[place] == pytest.approx(cross_entropy(logits, labels).item(), rel=1e-5)
 
 
+def test_all_runs_can_be_tested_on_the_same_samples_instead_of_their_own():
+    learner = engine()
+    own = learner.evaluate()
+    samples = learner.runs[1].test
+    accuracy, loss = learner.evaluate(samples)
+    assert (accuracy[1], loss[1]) == (own[0][1], own[1][1])
+    alone = engine(of=[replace(run, test=samples) for run in learner.runs])
+    np.testing.assert_array_equal((accuracy, loss), alone.evaluate())
+    np.testing.assert_array_equal(learner.evaluate(), own)
+
+
 def test_more_test_samples_than_one_evaluation_batch_are_all_counted(monkeypatch):
     from fedcohort.learning import engine as module
 

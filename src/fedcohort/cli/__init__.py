@@ -1,11 +1,10 @@
 """The command line: parse, call, show. A user's mistake ends with one line and exit code 2, never with a traceback."""
 
 import sys
-from collections.abc import Callable, Collection
-from dataclasses import replace
+from collections.abc import Collection
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import click
 import typer
@@ -16,17 +15,19 @@ from fedcohort import __version__
 from fedcohort.bench import BENCHES
 from fedcohort.checks import known
 from fedcohort.cli.compare import compare
-from fedcohort.cli.console import console, progress_bars
+from fedcohort.cli.console import console, progress_bars, say, show
+from fedcohort.cli.parse import eta as parse_eta
+from fedcohort.cli.parse import numbers, words
+from fedcohort.cli.reproduce import reproduce
 from fedcohort.data import DATASETS, PARTITIONS
 from fedcohort.experiments import figure3, figure4
-from fedcohort.experiments.registry import EXPERIMENTS, Experiment
-from fedcohort.experiments.simulation import Setting, arrays, run, summary
-from fedcohort.reports.figures import Figure, save_figures
-from fedcohort.reports.figures import available as can_draw
+from fedcohort.experiments.registry import NAMES, Experiment
+from fedcohort.experiments.simulated import played, report_of
+from fedcohort.experiments.simulation import Setting, run, summary
+from fedcohort.reports.report import write
 from fedcohort.reports.tables import as_table
 from fedcohort.selection.registry import SELECTORS
 from fedcohort.selection.sampling import SAMPLERS
-from fedcohort.store import claim, save, save_csv
 
 LEARNING_NEEDS = ("torch", "sklearn", "safetensors")
 app = typer.Typer(
@@ -37,7 +38,7 @@ app = typer.Typer(
 )
 DEFAULT = Setting()
 INTERRUPTED = 130
-INTERRUPTION = "interrupted; a training run goes on from its last checkpoint with --resume, anything else starts anew"
+INTERRUPTION = "interrupted; `reproduce` goes on with the same command, `compare` with --resume, anything else starts anew"
 
 
 @app.command()
@@ -59,14 +60,14 @@ def simulate(
     Example: fedcohort simulate --selectors e3cs-0.5,random --seeds 50 --sampler successive
     """
     setting = Setting(
-        DEFAULT.selectors if selectors == "default" else _words(selectors),
+        DEFAULT.selectors if selectors == "default" else words(selectors),
         clients,
         cohort,
         rounds,
         seeds,
         first_seed,
-        _numbers("rates", rates),
-        _eta(eta),
+        numbers("rates", rates),
+        parse_eta(eta),
         sampler,
     )
     _run_and_show(
@@ -75,28 +76,6 @@ def simulate(
         out,
         overwrite,
     )
-
-
-@app.command()
-def reproduce(
-    names: Annotated[list[str], typer.Argument(help="figure3, figure4, regret, or all.")],
-    seeds: Annotated[int | None, typer.Option(help="Number of runs; the default is each experiment's own.")] = None,
-    rounds: Annotated[int | None, typer.Option(help="Number of rounds; the paper's unless given.")] = None,
-    sampler: Annotated[str | None, typer.Option(help="Sampler of figures 3 and 4; the paper's unless given.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder; each experiment gets one of its own inside.")] = Path("runs/reproduce"),
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace results of other settings there.")] = False,
-) -> None:
-    """Reproduce figure3, figure4, regret (Theorem 1) or all of them, with their corrections.
-
-    Example: fedcohort reproduce figure3 figure4 --seeds 50
-    """
-    wanted = [known("name", name, [*EXPERIMENTS, "all"]) for name in names]
-    chosen = list(EXPERIMENTS) if "all" in wanted else wanted
-    given: dict[str, Any] = {"seeds": seeds, "rounds": rounds, "sampler": sampler}
-    changes = {key: value for key, value in given.items() if value is not None}
-    settings = {name: replace(EXPERIMENTS[name].setting, **changes) for name in chosen}  # all checked before any is run
-    for name, setting in settings.items():
-        _run_and_show(name, replace(EXPERIMENTS[name], setting=setting), out / name, overwrite)
 
 
 @app.command(name="list")
@@ -109,7 +88,7 @@ def list_names() -> None:
         "partitions": PARTITIONS,
         "models": _needing_torch("models", "MODELS"),
         "aggregations": _needing_torch("aggregation", "AGGREGATIONS"),
-        "experiments": EXPERIMENTS,
+        "experiments": NAMES,
         "benchmarks": BENCHES,
     }
     for title, names in groups.items():
@@ -152,6 +131,7 @@ def options(
 
 
 app.command(context_settings={"max_content_width": 110})(compare)
+app.command()(reproduce)
 
 
 def main() -> None:
@@ -184,43 +164,9 @@ def _complain(message: str) -> None:
 
 
 def _run_and_show(name: str, experiment: Experiment, out: Path, overwrite: bool) -> None:
-    """Run, then write results and figures and print the table; a folder of other results is refused before the work."""
-    setting = experiment.setting
-    settings = {"experiment": name, "version": __version__, **setting.as_dict()}
-    claim(out, settings, overwrite)
+    """Play, or read what the folder holds of these settings; write the report and print it."""
     with progress_bars() as tell:
-        results = experiment.run(setting, tell)
-    rows = experiment.rows(setting, results)
-    save(out, settings, arrays(results))
-    save_csv(out / "summary.csv", rows)
-    where = f"K={setting.num_clients}, k={setting.cohort_size}, T={setting.rounds}, {setting.seeds} seeds, {setting.sampler}"
-    drawn = _draw(experiment.report, setting, results, out, experiment.caption)
-    console.print(as_table(rows, title=f"{name}: {where}"))
-    console.print(drawn, markup=False, highlight=False)
-    console.print(f"Results: {out}", markup=False, highlight=False, soft_wrap=True)
-
-
-def _draw(report: Callable[..., dict[str, Figure]], setting: Setting, results: Any, out: Path, caption: str) -> str:
-    """Draw and return what to say of it."""
-    if not can_draw():
-        return "No figures: they need pip install 'fedcohort[plots]'"
-    paths = save_figures(report(setting, results), out)
-    return f"{caption}\nFigures: {', '.join(path.name for path in paths)}"
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(word.strip() for word in text.split(",") if word.strip())
-
-
-def _numbers(name: str, text: str) -> tuple[float, ...]:
-    try:
-        return tuple(float(word) for word in _words(text))
-    except ValueError:
-        raise ValueError(f"{name} must be comma-separated numbers, got {text!r}") from None
-
-
-def _eta(text: str) -> float | str:
-    try:
-        return "auto" if text == "auto" else float(text)
-    except ValueError:
-        raise ValueError(f"eta must be a number or 'auto', got {text!r}") from None
+        results = played(name, experiment, out, overwrite, tell)
+    report = report_of(name, experiment, results, {})
+    show(report, write(report, out))
+    say(f"Results: {out}")

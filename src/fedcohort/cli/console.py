@@ -1,13 +1,40 @@
-"""The terminal: one console, and progress bars that are silent where the output is not a terminal."""
+"""The terminal: one console, reports, and progress bars that are silent where the output is not a terminal."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from fedcohort.reports.report import Report
+from fedcohort.reports.tables import as_table
+
 console = Console()
+
+
+def show(report: Report, figures: str) -> None:
+    """Print a report, and what is to be said of its figures."""
+    console.print(report.title, style="bold", markup=False, highlight=False)
+    for title, rows in report.tables.items():
+        console.print(as_table([stacked(row) for row in rows], title=title))
+    for line in (*report.notes, *([figures] if figures else [])):
+        say(line)
+
+
+def stacked(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row whose published values stand below ours, not beside them: a terminal is narrow."""
+    paper = {key.removeprefix("paper "): value for key, value in row.items() if key.startswith("paper ")}
+    return {
+        f"{key} paper" if key in paper else key: f"{value}\n{paper[key]}" if key in paper else value
+        for key, value in row.items()
+        if key.removeprefix("paper ") not in paper or key in paper
+    }
+
+
+def say(line: str) -> None:
+    """Print a line as it is; a terminal may break it, a file does not."""
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager

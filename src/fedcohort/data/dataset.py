@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Ints
-from fedcohort.checks import whole
+from fedcohort.checks import known, whole
+from fedcohort.data.scaling import SCALINGS
 
 Array = npt.NDArray[Any]
 
@@ -64,11 +65,12 @@ class Dataset:
         object.__setattr__(self, x_name, x)
         object.__setattr__(self, y_name, y)
 
-    def scaled(self) -> "Dataset":
-        """Return uint8 images as float32 in [-1, 1] (x / 127.5 - 1); float data is returned as it is, whatever its range."""
+    def scaled(self, how: str = "symmetric") -> "Dataset":
+        """Return uint8 images as float32, in [-1, 1] unless told otherwise; float data is returned as it is."""
+        scale = SCALINGS[known("scaling", how, SCALINGS)]
         if self.x.dtype != np.uint8:
             return self
-        return replace(self, x=_scale(self.x), test_x=None if self.test_x is None else _scale(self.test_x))
+        return replace(self, x=scale(self.x, self.x), test_x=None if self.test_x is None else scale(self.test_x, self.x))
 
     @classmethod
     def from_npz(cls, path: str | PathLike[str]) -> "Dataset":
@@ -139,13 +141,6 @@ def _known_keys(archive: Any) -> dict[str, Array]:
 
 def _is_whole(labels: Array) -> bool:
     return labels.size > 0 and labels.dtype.kind in "iu"
-
-
-def _scale(x: Array) -> Array:
-    scaled = x.astype(np.float32)
-    scaled /= 127.5
-    scaled -= 1
-    return scaled
 
 
 def _sizes(x: Array) -> str:

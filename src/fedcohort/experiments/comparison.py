@@ -9,6 +9,7 @@ import numpy as np
 from fedcohort.arrays import Floats
 from fedcohort.checks import between, known, positive, whole
 from fedcohort.data import DATASETS, PARTITIONS
+from fedcohort.data.scaling import SCALINGS
 from fedcohort.metrics import first_at, jain
 from fedcohort.rundir import Arrays
 from fedcohort.selection.registry import PAPER_SELECTORS, SELECTORS
@@ -25,7 +26,7 @@ class Comparison:
     """All that decides the results; the defaults take about a minute on two cores."""
 
     dataset: str = _with("digits", "digits, cifar10, emnist-letters, mnist, fashion-mnist, or a .npz file")
-    model: str = _with("mlp", "mlp, small-cnn, emnist-cnn or cifar-cnn")
+    model: str = _with("mlp", "mlp, small-cnn, emnist-cnn, cifar-cnn; others: fedcohort list")
     selectors: tuple[str, ...] = _with(PAPER_SELECTORS, "schemes to compare")
     partitions: tuple[str, ...] = _with(("iid", "primary-label"), "who owns what: also dirichlet, shards, by-client")
     aggregations: tuple[str, ...] = _with(("paper", "normalised"), "how updates are averaged")
@@ -36,6 +37,7 @@ class Comparison:
     cohort: int = _with(7, "clients asked per round, k")
     rounds: int = _with(120, "number of rounds, T")
     samples_per_client: int | None = _with(None, "none: all data, divided evenly")
+    scaling: str = _with("symmetric", "of images: also unit ([0, 1]), standard (mean 0, sd 1)")
     test_fraction: float = _with(0.1, "part of each client's data reserved for testing")
     rates: tuple[float, ...] = _with(PAPER_RATES, "success rate of each class of clients")
     epochs: tuple[int, ...] = _with((1, 2, 3, 4), "local epochs, drawn once per client")
@@ -53,6 +55,7 @@ class Comparison:
     candidates: int | None = _with(None, "of pow-d; none: 2.5 k")
     targets: tuple[float, ...] = _with((0.6, 0.8), "accuracies to time")
     evaluate_every: int = _with(1, "rounds")
+    official_every: int = _with(0, "rounds between tests on the data set's own test set; 0: none")
     checkpoint_every: int = _with(20, "rounds: what a crash can cost")
     device: str = _with("cpu", "cpu, cuda, or auto")
     precision: str = _with("float32", "on cuda also tf32 or bf16, weights in float32")
@@ -70,6 +73,7 @@ class Comparison:
             known("dataset", self.dataset, DATASETS)
         known("model", self.model, MODELS)
         known("sampler", self.sampler, SAMPLERS)
+        known("scaling", self.scaling, SCALINGS)
         known("precision", self.precision, PRECISIONS)
         known("mode", self.mode, MODES)
         options = {"selectors": list(SELECTORS), "partitions": list(PARTITIONS), "aggregations": list(AGGREGATIONS)}
@@ -88,6 +92,7 @@ class Comparison:
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name), 1)
         whole("first_seed", self.first_seed, 0, 2**62)
+        whole("official_every", self.official_every, 0)
         if not self.max_norm > 0:
             raise ValueError(f"max_norm must be above 0, got {self.max_norm!r}")
         if self.candidates is not None:

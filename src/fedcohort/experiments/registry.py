@@ -1,12 +1,15 @@
-"""The one list of what can be reproduced without training."""
+"""The one list of what can be reproduced: without training, by training, and the claims, which read all of it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fedcohort.experiments import figure3, figure4, regret
 from fedcohort.experiments.simulation import Played, Progress, Setting, summary
 from fedcohort.reports.figures import Figure
+
+if TYPE_CHECKING:
+    from fedcohort.experiments.artefact import Artefact
 
 
 @dataclass(frozen=True)
@@ -25,3 +28,14 @@ EXPERIMENTS: dict[str, Experiment] = {
     "figure4": Experiment(figure4.SETTING, figure4.run, summary, figure4.report, figure4.CAPTION),
     "regret": Experiment(regret.SETTING, regret.run, regret.rows, regret.report, regret.CAPTION),
 }
+TRAINED = ("table2", "figure5", "table3", "figure6", "figure7", "server_step", "ablations")
+NAMES = (*EXPERIMENTS, *TRAINED, "claims")
+
+
+def artefacts() -> "dict[str, Artefact]":
+    """Return what is reproduced by training."""
+    from fedcohort.experiments import ablations, figure5, figure6, figure7, server_step, table2, table3
+    from fedcohort.experiments.artefact import Artefact
+
+    modules = (table2, figure5, table3, figure6, figure7, server_step, ablations)
+    return {name: Artefact(module.settings, module.report) for name, module in zip(TRAINED, modules, strict=True)}

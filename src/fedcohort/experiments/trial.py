@@ -55,15 +55,19 @@ class Trial:
         pairs = {(place.partition, place.seed) for place in self.places}
         self.owners = {pair: owners_of(of, data, *pair) for pair in sorted(pairs)}
         tests = {pair: np.concatenate(owners.test) for pair, owners in self.owners.items()}  # shared by runs of a pair
-        images = data.scaled().x
-        shape = images.shape[1:]
+        scaled = data.scaled(of.scaling)
+        images, labels, shape = scaled.x, data.y, scaled.x.shape[1:]
+        self.official: Ints | None = None
+        if of.official_every and scaled.test_x is not None and data.test_y is not None:
+            self.official = np.arange(len(labels), len(labels) + len(data.test_y))  # behind the samples that clients own
+            images, labels = np.concatenate([images, scaled.test_x]), np.concatenate([labels, data.test_y])
         made = {place.seed: make_model(of.model, shape, data.num_classes, place.seed) for place in self.places}
         options = Options(of.device, of.precision, of.compiled, of.mode, of.slots, of.max_norm)
         sgd = Sgd(of.learning_rate, of.momentum, of.batch_size)
         self.engine = Engine(
             [made[place.seed] for place in self.places],
             torch.from_numpy(np.ascontiguousarray(images, dtype=np.float32)),
-            torch.from_numpy(data.y),
+            torch.from_numpy(labels),
             [self._run(place, tests[place.partition, place.seed]) for place in self.places],
             sgd,
             options,
@@ -116,8 +120,8 @@ class Trial:
         self.selector.load_state_dict(state["selectors"])
         self.done = state["round"]
 
-    def run(self, told: Told | None = None) -> None:
-        """Play the rounds that are left; every so many, write the records and a checkpoint."""
+    def run(self, told: Told | None = None, over: Callable[[], bool] = lambda: False) -> None:
+        """Play the rounds that are left, or until it is over; every so many, and in the end, write records and a checkpoint."""
         of, kept = self.of, []
         played = play(self.selector, self.world(), of.rounds, self.engine, deadline=of.last_second, start=self.done)
         for round, record in enumerate(played, start=self.done):
@@ -126,12 +130,23 @@ class Trial:
                 accuracy, loss = self.engine.evaluate()
             else:
                 accuracy = loss = np.full(len(self.places), np.nan)
-            kept.append(self._kept(record, accuracy, loss))
+            kept.append(self._kept(record, accuracy, loss) | self._official(round + 1))
             if told:
                 told(round + 1, accuracy)
-            if last or (round + 1) % of.checkpoint_every == 0:
+            stop = over()
+            if last or stop or (round + 1) % of.checkpoint_every == 0:
                 self._save(kept, round + 1)
                 kept = []
+            if stop:
+                return
+
+    def _official(self, done: int) -> dict[str, Floats]:
+        """Return the accuracy on the data set's own test set, nan in rounds without that test; nothing if it is not asked."""
+        if self.official is None:
+            return {}
+        if done % self.of.official_every and done != self.of.rounds:
+            return {"official_accuracy": np.full(len(self.places), np.nan)}
+        return {"official_accuracy": self.engine.evaluate(self.official)[0]}
 
     def _kept(self, record: Record, accuracy: Floats, loss: Floats) -> dict[str, Any]:
         """Return what is kept of a round; a model sent for nothing wastes its bytes once, one rejected twice."""

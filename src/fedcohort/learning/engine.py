@@ -127,11 +127,11 @@ class Engine:
 
         return np.stack(self.workers.map(of_run, range(len(runs))))
 
-    def evaluate(self) -> tuple[Floats, Floats]:
-        """Return accuracy and mean loss of every run [R] on the data its clients reserved."""
+    def evaluate(self, samples: Ints | None = None) -> tuple[Floats, Floats]:
+        """Return accuracy and mean loss of every run [R] on the data its clients reserved, or on these samples."""
 
         def of_run(run: int) -> Tensor:
-            each, right = self._outputs(run, *self._test_data(self.runs[run].test))
+            each, right = self._outputs(run, *self._test_data(self.runs[run].test if samples is None else samples))
             return torch.stack([right.double().mean(), each.double().mean()])
 
         accuracy, loss = torch.stack(self.workers.map(of_run, range(len(self.runs)))).cpu().numpy().T

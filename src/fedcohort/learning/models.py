@@ -1,6 +1,7 @@
 """The paper's two networks and small ones for digits, as plain modules; and what a module must not have."""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -9,29 +10,34 @@ from fedcohort.checks import known
 
 
 class Cnn(nn.Module):
-    """Two 5x5 convolutions, each with 2x2 max pooling, two hidden layers, one output layer; ReLU, no padding."""
+    """Two 5x5 convolutions, each with max pooling of stride 2, two hidden layers, one output layer; ReLU."""
 
-    def __init__(self, shape: tuple[int, ...], classes: int, channels: int, hidden: tuple[int, int]) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], classes: int, channels: int, hidden: tuple[int, int], pool: int = 2, padding: int = 0
+    ) -> None:
         super().__init__()
-        side = _left(shape, ((shape[1] - 4) // 2 - 4) // 2)
-        self.conv1 = nn.Conv2d(shape[0], channels, 5)
-        self.conv2 = nn.Conv2d(channels, channels, 5)
+        self.pool = pool
+        side = shape[1]
+        for _ in range(2):
+            side = _left(shape, (side + 2 * padding - 4 - pool) // 2 + 1)
+        self.conv1 = nn.Conv2d(shape[0], channels, 5, padding=padding)
+        self.conv2 = nn.Conv2d(channels, channels, 5, padding=padding)
         self.full1 = nn.Linear(channels * side * side, hidden[0])
         self.full2 = nn.Linear(hidden[0], hidden[1])
         self.out = nn.Linear(hidden[1], classes)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return logits [B, classes] of images [B, C, H, W]."""
-        x = nn.functional.max_pool2d(torch.relu(self.conv1(x)), 2)
-        x = nn.functional.max_pool2d(torch.relu(self.conv2(x)), 2)
+        x = nn.functional.max_pool2d(torch.relu(self.conv1(x)), self.pool, 2)
+        x = nn.functional.max_pool2d(torch.relu(self.conv2(x)), self.pool, 2)
         x = torch.relu(self.full1(x.flatten(1)))
         logits: Tensor = self.out(torch.relu(self.full2(x)))
         return logits
 
 
-def cifar_cnn(shape: tuple[int, ...], classes: int) -> nn.Module:
+def cifar_cnn(shape: tuple[int, ...], classes: int, pool: int = 2, padding: int = 0) -> nn.Module:
     """Return the paper's network for CIFAR-10: 64 channels, 384 and 192 hidden units."""
-    return Cnn(shape, classes, 64, (384, 192))
+    return Cnn(shape, classes, 64, (384, 192), pool, padding)
 
 
 def emnist_cnn(shape: tuple[int, ...], classes: int) -> nn.Module:
@@ -62,7 +68,16 @@ def _left(shape: tuple[int, ...], side: int) -> int:
 
 
 Maker = Callable[[tuple[int, ...], int], nn.Module]
-MODELS: dict[str, Maker] = {"mlp": mlp, "small-cnn": small_cnn, "emnist-cnn": emnist_cnn, "cifar-cnn": cifar_cnn}
+MODELS: dict[str, Maker] = {
+    "mlp": mlp,
+    "small-cnn": small_cnn,
+    "emnist-cnn": emnist_cnn,
+    "cifar-cnn": cifar_cnn,
+    # other readings of "followed by 2x2 max pooling": windows that overlap, convolutions that keep the image's size, both
+    "cifar-cnn-pool3": partial(cifar_cnn, pool=3),
+    "cifar-cnn-same": partial(cifar_cnn, padding=2),
+    "cifar-cnn-same-pool3": partial(cifar_cnn, pool=3, padding=2),
+}
 
 
 def make_model(model: str | Maker, shape: tuple[int, ...], classes: int, seed: int) -> nn.Module:

@@ -144,17 +144,30 @@ def regret_and_bounds(panels: Mapping[str, Mapping[str, Floats]], bounds: Mappin
 
 
 @_styled
-def accuracy_over_rounds(panels: Mapping[str, Mapping[str, Floats]]) -> Figure:
-    """Draw test accuracy [S, T] over rounds, one panel per kind of run; rounds that were not evaluated are left out."""
-    figure, axes = _grid(len(panels), 2, 3.6, 2.6)
+def accuracy_over_rounds(
+    panels: Mapping[str, Mapping[str, Floats]],
+    marks: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]] | None = None,
+    columns: int = 2,
+) -> Figure:
+    """Draw test accuracy [S, T] over rounds, one panel per kind of run; rounds that were not evaluated are left out.
+
+    marks: published points (round, accuracy) by panel and scheme, drawn as circles.
+    """
+    figure, axes = _grid(len(panels), columns, 3.6, 2.6)
+    legend: dict[str, Any] = {}
     for panel, (title, curves) in zip(axes, panels.items(), strict=True):
         for name, values in curves.items():
             seen = ~np.isnan(values).all(axis=0)
-            _band(panel, name, values[:, seen], rounds=np.flatnonzero(seen) + 1)
+            if seen.any():
+                _band(panel, name, values[:, seen], rounds=np.flatnonzero(seen) + 1)
+            for at in (marks or {}).get(title, {}).get(name, ()):
+                panel.plot(*at, "o", color=colour_of(name), markersize=4, markeredgecolor="black", markeredgewidth=0.5)
         panel.set_title(title)
         panel.set_xlabel("round")
         panel.set_ylabel("test accuracy")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+        lines, names = panel.get_legend_handles_labels()
+        legend |= dict(zip(names, lines, strict=True))
+    figure.legend(legend.values(), legend.keys(), loc="outside lower center", ncols=4)
     return figure
 
 

@@ -6,6 +6,10 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from fedcohort.reports.words import shown
+
+WORDY = 20  # characters from which a column is wrapped
+
 
 def as_table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> Table:
     """Return a table with the keys of the first row as header; numbers to the right, words of a header stacked."""
@@ -13,18 +17,8 @@ def as_table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> Tab
     for place, (key, value) in enumerate((rows[0] if rows else {}).items()):
         left = isinstance(value, str) and not value[:1].isdigit()
         header = key if place == 0 else key.replace(" ", "\n")
-        table.add_column(header, justify="left" if left else "right", no_wrap=place > 0, overflow="fold")
+        short = max(len(shown(row.get(key))) for row in rows) < WORDY
+        table.add_column(header, justify="left" if left else "right", no_wrap=place > 0 and short, overflow="fold")
     for row in rows:
         table.add_row(*(shown(value) for value in row.values()))
     return table
-
-
-def shown(value: Any) -> str:
-    """Return a value as a reader wants it: three digits for small numbers, thousands apart for large ones."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if value is None or (isinstance(value, float) and value != value):
-        return "-"
-    if isinstance(value, float):
-        return f"{value:.3g}" if abs(value) < 999.5 else f"{value:,.0f}"
-    return str(value)

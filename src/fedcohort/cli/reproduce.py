@@ -1,0 +1,79 @@
+"""`fedcohort reproduce`: parse, call, show."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fedcohort.cli.console import progress_bars, say, show
+from fedcohort.cli.parse import numbers, words
+from fedcohort.experiments.registry import NAMES
+
+INCOMPLETE = 1
+OUT = Path("runs/reproduce")
+
+
+def reproduce(
+    names: Annotated[list[str], typer.Argument(help=f"{', '.join(NAMES)}, or all.")],
+    seeds: Annotated[int | None, typer.Option(help="Number of runs of each kind; the default is each artefact's own.")] = None,
+    first_seed: Annotated[int | None, typer.Option(help="Seed of the first; the others count up.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="Number of rounds; the paper's unless given.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Other data than the paper's, such as digits.")] = None,
+    model: Annotated[str | None, typer.Option(help="Other model than the paper's; see `fedcohort list`.")] = None,
+    selectors: Annotated[str | None, typer.Option(help="Only these schemes now, comma-separated.")] = None,
+    partitions: Annotated[str | None, typer.Option(help="Only these partitions now.")] = None,
+    mus: Annotated[str | None, typer.Option(help="Only these coefficients now: 0 FedAvg, 0.5 FedProx.")] = None,
+    scaling: Annotated[str | None, typer.Option(help="Of images: symmetric, unit or standard.")] = None,
+    sampler: Annotated[str | None, typer.Option(help="Sampler of E3CS; the paper's unless given.")] = None,
+    candidates: Annotated[int | None, typer.Option(help="Candidates of pow-d; 2.5 k unless given.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, or auto.")] = None,
+    precision: Annotated[str | None, typer.Option(help="On cuda also tf32 or bf16.")] = None,
+    compiled: Annotated[bool | None, typer.Option("--compiled", help="torch.compile on cuda.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder with data sets; also $FEDCOHORT_DATA.")] = None,
+    time_budget: Annotated[float | None, typer.Option(help="Minutes after which training stops between rounds.")] = None,
+    out: Annotated[Path | None, typer.Option(help=f"Folder of runs and reports; {OUT} unless given.")] = None,
+    source: Annotated[Path | None, typer.Option("--from", help="Show the results in this folder; train nothing.")] = None,
+    export: Annotated[Path | None, typer.Option(help="Folder to add compact results to.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace simulations of other settings.")] = False,
+) -> None:
+    """Reproduce the paper: figure3, figure4, regret, table2, figure5, table3, figure6, figure7, server_step, ablations, claims,
+    or all. The same command goes on where it stopped; what is finished is only shown.
+
+    Example: fedcohort reproduce table3 --device cuda --precision bf16 --compiled --seeds 3 --time-budget 25
+    """
+    from fedcohort.experiments import reproduce as library
+
+    given: dict[str, Any] = {
+        "seeds": seeds, "first_seed": first_seed, "rounds": rounds, "dataset": dataset, "model": model, "sampler": sampler,
+        "scaling": scaling,
+        "candidates": candidates, "device": device, "precision": precision, "compiled": compiled,
+        "selectors": selectors, "partitions": partitions, "mus": mus,
+    }  # fmt: skip
+    lists: dict[str, Callable[[str], tuple[Any, ...]]] = {
+        "selectors": words,
+        "partitions": words,
+        "mus": partial(numbers, "mus"),
+    }
+    changes: dict[str, Any] = {
+        name: lists[name](value) if name in lists else value for name, value in given.items() if value is not None
+    }
+    if source is not None:
+        done = library.shown(names, source, **changes)
+    else:
+        with progress_bars() as tell:
+            done = library.run(names, out or OUT, data=data, minutes=time_budget, overwrite=overwrite, told=tell, **changes)
+    home = out or source or OUT
+    for name, report in done.reports.items():
+        show(report, library.write(report, home / name))
+    if export is not None:
+        paths = library.export(source or out or OUT, export)
+        say(f"Compact results: {', '.join(map(str, paths)) or 'none yet'}")
+    say(f"Reports: {home}")
+    if done.stopped:
+        say(f"The time is up: {done.stopped}; the same command goes on from there.")
+    for name, why in done.absent.items():
+        say(f"SKIPPED: everything on {name}, whose data are not there: {why}")
+    if done.absent:
+        raise typer.Exit(INCOMPLETE)

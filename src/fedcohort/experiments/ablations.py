@@ -1,0 +1,104 @@
+"""Ablations (b) to (e): exact sampling, the robust update, the official test set, float32 beside bf16; all on CIFAR-10, FedAvg.
+
+Each stands beside the runs of table3 that differ in that one thing; (d) needs no runs of its own.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fedcohort.experiments import published
+from fedcohort.experiments.artefact import Changes, Pool, about, title_of
+from fedcohort.experiments.cells import Cell, values
+from fedcohort.experiments.comparison import Comparison
+from fedcohort.experiments.paper import SUBSETS, setting
+from fedcohort.experiments.results import Result
+from fedcohort.experiments.statistics import estimate
+from fedcohort.experiments.tabulate import Rows, amount, heading, label, ours, quantities
+from fedcohort.reports.report import Report
+
+TASK = "cifar10"
+E3CS = ("e3cs-0", "e3cs-0.5", "e3cs-0.8", "e3cs-inc")
+FEW = ("random", "e3cs-0.5")  # schemes of (e)
+Variants = Mapping[tuple[str, str], list[Result]]  # variant and scheme: runs
+
+
+def settings(changes: Changes) -> list[Comparison]:
+    """Return what is trained; without a GPU there is no bf16 to compare."""
+    made = [
+        setting(TASK, changes, mus=(0.0,)),
+        setting(TASK, changes, mus=(0.0,), selectors=(*E3CS, "e3cs-robust"), sampler="systematic"),
+    ]
+    precisions = ("float32",) if changes.get("device", "cpu") == "cpu" else ("float32", "bf16")
+    made += [setting(TASK, changes, mus=(0.0,), selectors=FEW, precision=precision) for precision in precisions]
+    return [of for of in made if of]
+
+
+def report(changes: Changes, pool: Pool) -> Report:
+    """Return one table per ablation and partition."""
+    everything = {name: value for name, value in changes.items() if name not in SUBSETS}
+    base = _made(everything)
+    exact = _made(everything, selectors=(*E3CS, "e3cs-robust"), sampler="systematic")
+    plain, sampled = pool.cells(base), pool.cells(exact)
+    single, half = (
+        pool.cells(_made(everything, selectors=FEW, precision=precision, device="cuda"), ("precision",))
+        for precision in ("float32", "bf16")
+    )
+    tables: dict[str, Rows] = {}
+    for partition in base.partitions:
+
+        def runs(found: Mapping[Any, list[Result]], selector: str, partition: str = partition) -> list[Result]:
+            return found[selector, partition, "paper", 0.0]
+
+        b = {(word, name): runs(found, name) for name in E3CS for word, found in (("successive", plain), ("exact", sampled))}
+        c = {("successive", "e3cs-0"): runs(plain, "e3cs-0"), ("exact", "e3cs-0"): runs(sampled, "e3cs-0")}
+        c[("exact", "e3cs-robust")] = runs(sampled, "e3cs-robust")
+        e = {(word, name): runs(found, name) for name in FEW for word, found in (("float32", single), ("bf16", half))}
+        tables[f"(b) sampling, {label(partition)}"] = beside(base, b)
+        tables[f"(c) robust update, {label(partition)}"] = beside(base, c)
+        tables[f"(d) test data, {label(partition)}"] = [_tests(name, runs(plain, name)) for name in base.selectors]
+        tables[f"(e) precision, {label(partition)}"] = beside(base, e)
+    notes = [
+        "difference: final accuracy less that of the first variant of the scheme, paired by seed, in points ± standard error."
+    ]
+    if not any(half.values()):
+        notes.append("(e): bf16 was not run; it needs a GPU.")
+    flat = [{"table": title} | row for title, rows in tables.items() if "(d)" not in title for row in rows]
+    return Report("ablations", f"Ablations: {title_of(base)}, FedAvg", tables, notes + about(plain), {"ablations": flat})
+
+
+def beside(of: Comparison, variants: Variants) -> Rows:
+    """Return one row per variant: rounds to the targets, final accuracy, and its difference to the first of the same table."""
+    rows = []
+    firsts: dict[str, list[Result]] = {}
+    for (variant, selector), runs in variants.items():
+        first = firsts.setdefault("e3cs-0" if selector == "e3cs-robust" else selector, runs)
+        row: dict[str, Any] = {"scheme": published.SCHEMES.get(selector, selector), "variant": variant, "runs": len(runs)}
+        for quantity in quantities(of):
+            row |= {heading(quantity): ours(Cell(tuple(values(runs, quantity).values())), runs, quantity)}
+        rows.append(row | {"difference": "" if first is runs else _difference(runs, first)})
+    return rows
+
+
+def _difference(runs: list[Result], first: list[Result]) -> str:
+    mine, theirs = values(runs, "final"), values(first, "final")
+    gap = estimate([mine[seed] - theirs[seed] for seed in mine if seed in theirs])
+    if not gap.runs:
+        return "-"
+    return f"{100 * gap.mean:+.2f}" + ("" if gap.runs < 2 else f" ± {amount(gap.error, 'final')}")
+
+
+def _tests(selector: str, runs: list[Result]) -> dict[str, Any]:
+    reserved, official = Cell(tuple(values(runs, "final").values())), Cell(tuple(values(runs, "official").values()))
+    return {
+        "scheme": published.SCHEMES[selector],
+        "runs": len(runs),
+        "clients' reserved data": ours(reserved, runs, "final"),
+        "official test set": ours(official, runs, "final") if official.values or not runs else "not tested",
+        "difference": f"{100 * (official.mean - reserved.mean):+.2f}" if official.values and reserved.values else "-",
+    }
+
+
+def _made(changes: Changes, **own: Any) -> Comparison:
+    of = setting(TASK, changes, mus=(0.0,), **own)
+    assert of is not None
+    return of

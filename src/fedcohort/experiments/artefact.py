@@ -1,0 +1,54 @@
+"""What can be reproduced by training: its settings, and a report that only reads results."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fedcohort.experiments.cells import Cells, cells
+from fedcohort.experiments.comparison import Comparison
+from fedcohort.experiments.results import Result
+from fedcohort.reports.report import Report
+
+Changes = Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """All results at hand; `strict` names settings that are taken as asked, not as most of the runs have them."""
+
+    results: Collection[Result]
+    strict: Collection[str] = ("model", "samples_per_client")
+
+    def cells(self, of: Comparison, strict: Collection[str] = ()) -> Cells:
+        """Return the runs of a comparison by cell."""
+        return cells(self.results, of, {*self.strict, *strict})
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """Data and functions: `settings` says what must be trained under a user's changes, `report` reads what there is."""
+
+    settings: Callable[[Changes], list[Comparison]]
+    report: Callable[[Changes, Pool], Report]
+
+
+def about(found: Cells) -> list[str]:
+    """Return what the runs of a table were computed with, and what that took, a line for each part they were trained in."""
+    lines: dict[str, None] = {}
+    for run in (run for runs in found.values() for run in runs):
+        cost = run.about
+        words = [f"{name} {cost[name]}" for name in ("torch", "numpy", "fedcohort", "commit") if cost.get(name)]
+        how = f"{run.of.model}, {run.of.precision}" + (", compiled" if run.of.compiled else "")
+        took = ""
+        if cost.get("seconds"):
+            speed = cost["client_steps"] / cost["seconds"]
+            took = (
+                f" {cost['runs']} runs, {cost['timed_rounds']} rounds: {cost['seconds']:,.0f} s, {speed:,.0f} client steps/s."
+            )
+        lines[f"{cost.get('part', 'Runs')}: {how}, on {cost.get('gpu') or 'a CPU'}, {', '.join(words)}.{took}"] = None
+    return list(lines)
+
+
+def title_of(of: Comparison) -> str:
+    """Return the setting in a line, for titles."""
+    return f"{of.dataset}, K={of.clients}, k={of.cohort}, T={of.rounds}, {of.sampler} sampling"

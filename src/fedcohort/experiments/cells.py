@@ -1,0 +1,112 @@
+"""The cells of a table: the runs of one scheme over seeds, what they say, and how that stands to the published value.
+
+A value is infinite where an accuracy was never reached, and nan where a run has not come that far yet.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import inf, isnan, nan
+
+import numpy as np
+
+from fedcohort.arrays import Floats
+from fedcohort.experiments.comparison import Comparison, places
+from fedcohort.experiments.results import Result, alone, identity
+from fedcohort.metrics import first_at
+
+Quantity = float | str  # a target accuracy: the first round that reaches it; "final", "official": accuracy in the last round
+Key = tuple[str, str, str, float]  # selector, partition, aggregation, mu
+Cells = dict[Key, list[Result]]
+FITTED = ("model", "samples_per_client", "precision")
+
+
+def cells(results: Iterable[Result], of: Comparison, strict: Collection[str] = ()) -> Cells:
+    """Return the runs of a comparison's cells, all seeds that there are; cells without runs are empty.
+
+    Of model, samples per client and precision those not in `strict` are taken as most of the runs have them.
+    """
+    free = [name for name in FITTED if name not in strict]
+    wanted = {_signature(alone(of, place), free): _key(alone(of, place)) for place in places(of)}
+    found = [(wanted[mark], result) for result in results if (mark := _signature(result.of, free)) in wanted]
+    groups = Counter(_fit(result) for _, result in found)
+    table: Cells = {key: [] for key in wanted.values()}
+    for key, result in sorted(found, key=lambda pair: pair[1].of.first_seed):
+        if _fit(result) == groups.most_common(1)[0][0]:
+            table[key].append(result)
+    return table
+
+
+def _signature(of: Comparison, free: Collection[str]) -> str:
+    """Return the identity of a run but for its seed and what is free."""
+    base = Comparison()
+    return identity(replace(of, first_seed=0, **{name: getattr(base, name) for name in free}))
+
+
+def _key(of: Comparison) -> Key:
+    return of.selectors[0], of.partitions[0], of.aggregations[0], float(of.mus[0])
+
+
+def _fit(result: Result) -> tuple[object, ...]:
+    return tuple(getattr(result.of, name) for name in FITTED)
+
+
+def value(result: Result, quantity: Quantity) -> float:
+    """Return what one run says of a quantity."""
+    if quantity == "final":
+        return float(result.accuracy[-1]) if result.finished else nan
+    if quantity == "official":
+        return float(result.official[-1]) if result.finished else nan
+    first = float(first_at(result.accuracy[:, None], float(quantity))[0])
+    return first if not isnan(first) else inf if result.finished else nan
+
+
+def values(runs: Sequence[Result], quantity: Quantity) -> dict[int, float]:
+    """Return what the runs of a cell say, by seed; without what is not known yet."""
+    said = {run.of.first_seed: value(run, quantity) for run in runs}
+    return {seed: one for seed, one in said.items() if not isnan(one)}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What the seeds say of one quantity, beside the paper's value if it has one; both infinite for never."""
+
+    values: tuple[float, ...]
+    paper: float | None = None
+
+    @property
+    def reached(self) -> Floats:
+        """The finite values."""
+        return np.array([one for one in self.values if one < inf])
+
+    @property
+    def mean(self) -> float:
+        """Mean of those that reached it; nan if none did."""
+        return float(self.reached.mean()) if self.reached.size else nan
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation over seeds; nan for fewer than two."""
+        return float(self.reached.std(ddof=1)) if self.reached.size > 1 else nan
+
+    @property
+    def difference(self) -> float:
+        """Ours less the paper's; nan where one of them is missing or never."""
+        return self.mean - self.paper if self.paper is not None and self.paper < inf else nan
+
+    @property
+    def outside(self) -> bool | None:
+        """Whether the paper's value lies outside mean ± 2 sd; None if that cannot be said, as with one seed.
+
+        A run that never got there makes the spread endless upwards; "never" is outside if every run got there.
+        """
+        if self.paper is None or len(self.values) < 2:
+            return None
+        if self.paper == inf:
+            return self.reached.size == len(self.values)
+        if self.reached.size == 0:
+            return True
+        if self.reached.size == 1:
+            return None
+        never = self.reached.size < len(self.values)
+        return bool(self.paper < self.mean - 2 * self.sd or (not never and self.paper > self.mean + 2 * self.sd))

@@ -1,0 +1,75 @@
+"""Accuracy over rounds, with bands over seeds and the paper's table values as marks."""
+
+from collections.abc import Mapping, Sequence
+from math import inf
+
+import numpy as np
+
+from fedcohort.arrays import Floats
+from fedcohort.experiments import published
+from fedcohort.experiments.artefact import Changes, Pool, about, title_of
+from fedcohort.experiments.cells import Cells
+from fedcohort.experiments.comparison import Comparison
+from fedcohort.experiments.paper import SUBSETS, setting
+from fedcohort.experiments.results import Result
+from fedcohort.experiments.tabulate import Rows, label, update
+from fedcohort.reports.figures import Figure, accuracy_over_rounds
+from fedcohort.reports.report import Report
+
+Panels = dict[str, dict[str, Floats]]
+Marks = dict[str, dict[str, list[tuple[float, float]]]]
+POINTS = 10  # rows of a curve in a table
+
+
+def report(name: str, title: str, task: str, changes: Changes, pool: Pool) -> Report:
+    """Return the curves of a task, one panel per partition and update rule."""
+    of = setting(task, {key: value for key, value in changes.items() if key not in SUBSETS})
+    assert of is not None
+    found = pool.cells(of)
+    panels = {kind: drawn for kind, drawn in by_kind(found).items() if drawn}
+
+    def figures() -> dict[str, Figure]:
+        return {name: accuracy_over_rounds(panels, marks(of, found))} if panels else {}
+
+    notes = ["Lines are means over seeds, bands one standard deviation; circles: the paper's first rounds at an accuracy."]
+    tables = {kind: sampled(drawn) for kind, drawn in panels.items()}
+    return Report(name, f"{title}: {title_of(of)}", tables, notes + about(found), {}, figures)
+
+
+def by_kind(found: Cells) -> Panels:
+    """Return accuracy [S, T] by partition and update rule, and scheme; nan where a run has not come that far."""
+    panels: Panels = {}
+    for (selector, partition, _, mu), runs in found.items():
+        panel = panels.setdefault(f"{label(partition)}, {update(mu)}", {})
+        if runs:
+            panel[selector] = stacked(runs)
+    return panels
+
+
+def stacked(runs: Sequence[Result]) -> Floats:
+    """Return the accuracy of several runs [S, T]; shorter ones end in nan."""
+    longest = max(len(run.accuracy) for run in runs)
+    rows = [np.pad(run.accuracy.astype(np.float64), (0, longest - len(run.accuracy)), constant_values=np.nan) for run in runs]
+    return np.stack(rows)
+
+
+def sampled(curves: Mapping[str, Floats]) -> Rows:
+    """Return a few points of each curve as a table: mean accuracy in percent at some rounds."""
+    longest = max(curve.shape[1] for curve in curves.values())
+    rounds = np.unique(np.ceil(np.linspace(0, longest, POINTS + 1)[1:]).astype(int))
+    return [
+        {"scheme": published.SCHEMES.get(name, name)}
+        | {f"{t}": f"{100 * curve[:, t - 1].mean():.1f}" if t <= curve.shape[1] else "-" for t in rounds.tolist()}
+        for name, curve in curves.items()
+    ]
+
+
+def marks(of: Comparison, found: Cells) -> Marks:
+    """Return the paper's points, by panel and scheme: the first round at each accuracy, and the end."""
+    points: Marks = {}
+    paper = published.table(of.dataset)
+    for selector, partition, _, mu in found:
+        cell = paper.get((selector, partition, mu), {})
+        at = [(first, float(target)) for target, first in cell.items() if target != "final" and first < inf]
+        points.setdefault(f"{label(partition)}, {update(mu)}", {})[selector] = at
+    return points

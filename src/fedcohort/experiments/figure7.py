@@ -1,0 +1,47 @@
+"""Figure 7: accuracy over rounds for cohorts of k = 10, 20 and 30, FedAvg, both tasks; k = 20 is from the tables' runs."""
+
+from typing import Any
+
+from fedcohort.experiments import published
+from fedcohort.experiments.artefact import Changes, Pool, about
+from fedcohort.experiments.cells import Cell, values
+from fedcohort.experiments.comparison import Comparison
+from fedcohort.experiments.curves import Panels, by_kind
+from fedcohort.experiments.paper import SUBSETS, TASKS, setting
+from fedcohort.experiments.tabulate import heading, label, ours, quantities
+from fedcohort.reports.figures import Figure, accuracy_over_rounds
+from fedcohort.reports.report import Report
+
+COHORTS = (10, 20, 30)
+
+
+def settings(changes: Changes) -> list[Comparison]:
+    """Return what is trained: seven schemes under FedAvg on both tasks, for each k."""
+    made = [setting(task, changes, cohort=k, mus=(0.0,)) for task in reversed(TASKS) for k in COHORTS]
+    return [of for of in made if of]
+
+
+def report(changes: Changes, pool: Pool) -> Report:
+    """Return one panel per task, partition and k, and rounds and final accuracy by k."""
+    panels: Panels = {}
+    tables: dict[str, list[dict[str, Any]]] = {}
+    notes: list[str] = []
+    for of in settings({name: value for name, value in changes.items() if name not in SUBSETS}):
+        found = pool.cells(of)
+        if not any(found.values()):
+            notes.append(f"Not run: {of.dataset}, k={of.cohort}, T={of.rounds}.")
+            continue
+        for kind, drawn in by_kind(found).items():
+            if drawn:
+                panels[f"{of.dataset}, {kind.split(',')[0]}, k = {of.cohort}"] = drawn
+        for (selector, partition, _, _), runs in found.items():
+            row = {"scheme": published.SCHEMES.get(selector, selector), "k": of.cohort, "runs": len(runs)}
+            for quantity in quantities(of):
+                row |= {heading(quantity): ours(Cell(tuple(values(runs, quantity).values()), None), runs, quantity)}
+            tables.setdefault(f"{of.dataset}, T={of.rounds}, {label(partition)}", []).append(row)
+        notes += [line for line in about(found) if line not in notes]
+
+    def figures() -> dict[str, Figure]:
+        return {"figure7": accuracy_over_rounds(dict(sorted(panels.items())), columns=len(COHORTS))} if panels else {}
+
+    return Report("figure7", "Figure 7: cohorts of 10, 20 and 30, FedAvg", tables, notes, {}, figures)

@@ -1,0 +1,178 @@
+"""Everything behind `fedcohort reproduce`, without a terminal: train what is missing, then report what there is.
+
+Parts of the training lie under `runs` in the folder `out`, the reports of each artefact in a folder of its name. The same call
+goes on where an earlier one stopped; a finished artefact is only reported.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from fedcohort.checks import known, positive
+from fedcohort.experiments import claims, simulated
+from fedcohort.experiments.artefact import Changes, Pool
+from fedcohort.experiments.cells import Cells, Quantity, values
+from fedcohort.experiments.evidence import BySeed, Evidence
+from fedcohort.experiments.paper import SUBSETS, TASKS, check_changes, fitted, setting
+from fedcohort.experiments.registry import EXPERIMENTS, NAMES, artefacts
+from fedcohort.experiments.results import Result, gathered, identity, save
+from fedcohort.experiments.simulation import Progress
+from fedcohort.reports.report import Report
+from fedcohort.reports.report import write as write
+from fedcohort.world.volatility import class_of
+
+
+@dataclass(frozen=True, eq=False)
+class Done:
+    """What a call came to: reports by name, data sets that could not be had and why, and where the time was up, if it was."""
+
+    reports: Mapping[str, Report]
+    absent: Mapping[str, str] = field(default_factory=dict)
+    stopped: str = ""
+
+
+def run(
+    names: Sequence[str],
+    out: Path,
+    *,
+    data: Path | None = None,
+    minutes: float | None = None,
+    overwrite: bool = False,
+    told: Progress | None = None,
+    about: Mapping[str, Any] | None = None,
+    **changes: Any,
+) -> Done:
+    """Simulate and train what the named artefacts lack, within so many minutes, and return their reports.
+
+    changes: settings of `Comparison`; `selectors`, `partitions` and `mus` ask for a subset of an artefact's runs. about: what
+    else to remember of these runs, such as the commit.
+    """
+    from fedcohort.experiments.training import Training
+
+    chosen = chosen_of(names)
+    experiments = {name: simulated.changed(name, changes) for name in chosen if name in EXPERIMENTS}
+    training = Training(out, data, told=told, about=about or {})
+    if minutes is not None:
+        training.until = monotonic() + 60 * positive("time_budget", minutes)
+    check_changes(changes)
+    _check_folder(out)
+    wanted = [name for name in chosen if name in artefacts()]
+    changes = _fitted(changes, training) if wanted else changes
+    for name, experiment in experiments.items():
+        simulated.played(name, experiment, out / name, overwrite, told)
+    for name in wanted:
+        training.complete(artefacts()[name].settings(changes))
+    return Done(reports(chosen, out, changes), training.absent, training.stopped)
+
+
+def shown(names: Sequence[str], source: Path, **changes: Any) -> Done:
+    """Return the reports of the results in a folder, run folders or results files; nothing is trained."""
+    check_changes({name: value for name, value in changes.items() if name != "precision"})
+    if not source.is_dir():
+        raise ValueError(f"from must be a folder of results, got {source}")
+    return Done(reports(chosen_of(names), source, changes))
+
+
+def chosen_of(names: Sequence[str]) -> list[str]:
+    """Return the artefacts that are named, each once, in the order of the list of all; all for "all"."""
+    wanted = [known("name", name, [*NAMES, "all"]) for name in names]
+    return [name for name in NAMES if name in wanted or "all" in wanted]
+
+
+def _check_folder(out: Path) -> None:
+    for part in (out, *out.parents):
+        if part.exists() and not part.is_dir():
+            raise ValueError(f"out must be a folder, got {out}, where {part} is a file")
+
+
+def _fitted(changes: Changes, training: Any) -> dict[str, Any]:
+    """Return the changes with a model and a size that suit a data set that is not the paper's for this task."""
+    if "dataset" not in changes or (data := training.dataset(changes["dataset"])) is None:
+        return dict(changes)
+    own = TASKS.get(changes["dataset"])
+    suits = {"model": own["model"]} if own else fitted(data, changes.get("clients", 100))
+    return {**suits, **changes}
+
+
+def reports(names: Sequence[str], source: Path, changes: Changes) -> dict[str, Report]:
+    """Return the reports of what lies in a folder; of simulations, those that it holds."""
+    changes = dict(changes)
+    if changes.get("precision", "float32") != "float32":
+        changes.setdefault("device", "cuda")  # read, not used: results of a GPU are shown anywhere
+    strict = ["model", "samples_per_client"] if "dataset" not in changes or "model" in changes else []
+    pool = Pool(gathered(source), [*strict, *(["precision"] if "precision" in changes else [])])
+    made: dict[str, Report] = {}
+    for name in chosen_of(names):
+        if name in EXPERIMENTS:
+            if (source / name / "settings.json").exists():
+                kept, results = simulated.stored(source / name)
+                experiment = simulated.changed(name, kept.as_dict())
+                made[name] = simulated.report_of(name, experiment, results, powd(pool, changes, kept.rounds))
+        elif name == "claims":
+            made[name] = claims.report(evidence(source, pool, changes))
+        else:
+            made[name] = artefacts()[name].report(changes, pool)
+    return made
+
+
+def powd(pool: Pool, changes: Changes, rounds: int) -> dict[int, Result]:
+    """Return the finished training runs of pow-d that figures 3 and 4 can show, by seed: CIFAR-10, non-iid, FedAvg."""
+    of = setting("cifar10", {name: value for name, value in changes.items() if name not in SUBSETS} | {"rounds": rounds})
+    assert of is not None
+    runs = pool.cells(of)["pow-d", "primary-label", "paper", 0.0]
+    return {run.of.first_seed: run for run in runs if run.finished}
+
+
+def evidence(source: Path, pool: Pool, changes: Changes) -> Evidence:
+    """Return what the claims are judged by: trained runs, and simulations where a folder holds them."""
+    everything = {name: value for name, value in changes.items() if name not in SUBSETS}
+    found: dict[tuple[str, int], Cells] = {}
+    played: dict[str, int] = {}
+    labels: dict[str, str] = {}
+    for task in TASKS:
+        for cohort in (10, 20, 30):
+            of = setting(task, everything, cohort=cohort)
+            assert of is not None
+            found[task, cohort], played[task] = pool.cells(of), of.rounds
+            if (of.dataset, of.rounds) != (task, TASKS[task]["rounds"]):
+                labels[task] = f"{of.dataset}, T={of.rounds}"
+
+    def trained(task: str, selector: str, partition: str, mu: float, cohort: int, quantity: Quantity) -> BySeed:
+        return values(found[task, cohort][selector, partition, "paper", mu], quantity)
+
+    more: dict[str, Any] = {"labels": labels}
+    if (source / "figure3" / "settings.json").exists():
+        kept, results = simulated.stored(source / "figure3")
+        more["asked"] = simulated.asked(kept, results, powd(pool, changes, kept.rounds))
+        more["classes"], more["cohort"] = class_of(kept.num_clients, len(kept.rates)), kept.cohort_size
+    if (source / "regret" / "settings.json").exists():
+        more["regret"] = simulated.room(*simulated.stored(source / "regret"))
+    return Evidence(trained, played, **more)
+
+
+def export(out: Path, to: Path, ending: str = ".parquet") -> list[Path]:
+    """Write all results under `out` as one small file per data set; what `to` held of other runs stays. Return the paths.
+
+    ending: .parquet, or .npz where there is no pyarrow; both are read by `reports`.
+    """
+    known("ending", ending, (".parquet", ".npz"))
+    for name in EXPERIMENTS:
+        for path in (out / name).glob("*"):
+            if path.name in ("settings.json", "results.npz") and out != to:
+                (to / name).mkdir(parents=True, exist_ok=True)
+                (to / name / path.name).write_bytes(path.read_bytes())
+    both: dict[str, Result] = {}
+    by_set: dict[str, list[Result]] = {}
+    for result in [*gathered(to), *gathered(out)]:
+        key = identity(result.of)
+        if key not in both or len(result.accuracy) >= len(both[key].accuracy):
+            both[key] = result
+    for result in both.values():
+        by_set.setdefault(Path(result.of.dataset).stem, []).append(result)
+    paths = []
+    for name, results in sorted(by_set.items()):
+        paths.append(to / f"runs-{name}{ending}")
+        save(paths[-1], results)
+    return paths

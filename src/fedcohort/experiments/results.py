@@ -1,0 +1,175 @@
+"""What is kept of a training run for ever: accuracy, loss and participation, small enough to commit.
+
+One row per run. Parquet for people and other tools; npz, which needs NumPy alone, to carry results from a bare machine.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fedcohort import rundir
+from fedcohort.arrays import Ints
+from fedcohort.experiments.comparison import Comparison, Place, places
+from fedcohort.store import load_arrays, written_whole
+
+Array = npt.NDArray[Any]
+KEPT = {"accuracy": np.float32, "loss": np.float32, "official": np.float32, "valid": np.uint16, "counts": np.uint32}
+COST = "cost.json"
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """One run: what decided it, what came of it, and what it was computed with (`about`).
+
+    accuracy, loss, official: [t] in the rounds played so far, nan where not tested; valid: [t] updates used;
+    counts: [K] times each client was asked.
+    """
+
+    of: Comparison
+    accuracy: Array
+    loss: Array
+    official: Array
+    valid: Array
+    counts: Ints
+    about: Mapping[str, Any]
+
+    @property
+    def place(self) -> Place:
+        """Which run this is."""
+        return places(self.of)[0]
+
+    @property
+    def finished(self) -> bool:
+        """Whether all rounds were played."""
+        return len(self.accuracy) >= self.of.rounds
+
+
+def alone(of: Comparison, place: Place) -> Comparison:
+    """Return the settings of one run of a comparison."""
+    return replace(
+        of,
+        selectors=(place.selector,),
+        partitions=(place.partition,),
+        aggregations=(place.aggregation,),
+        mus=(place.mu,),
+        seeds=1,
+        first_seed=place.seed,
+    )
+
+
+def of_folder(folder: Path) -> list[Result]:
+    """Return the runs of a run folder, as far as they were played; the checkpoint is not needed."""
+    of = Comparison.of(rundir.read_settings(folder / "settings.toml"))
+    records = rundir.load_records(folder)
+    about = {name: json.loads((folder / name).read_text()) for name in ("environment.json", COST) if (folder / name).exists()}
+    about = {key: value for part in about.values() for key, value in part.items()}
+    return [_of_row(alone(of, place), row, records, about) for row, place in enumerate(places(of))] if records else []
+
+
+def _of_row(of: Comparison, row: int, records: rundir.Arrays, about: Mapping[str, Any]) -> Result:
+    accuracy = records["accuracy"][:, row]
+    official = records["official_accuracy"][:, row] if "official_accuracy" in records else np.full(accuracy.shape, np.nan)
+    counts = np.bincount(records["clients"][:, row].ravel(), minlength=of.clients)
+    kept = (accuracy, records["loss"][:, row], official, records["valid"][:, row].sum(axis=-1), counts)
+    return _result(of, dict(zip(KEPT, kept, strict=True)), about)
+
+
+def _result(of: Comparison, kept: Mapping[str, Any], about: Mapping[str, Any]) -> Result:
+    return Result(of, about=about, **{name: np.asarray(kept[name], dtype=kind) for name, kind in KEPT.items()})
+
+
+def save(path: Path, results: Sequence[Result]) -> None:
+    """Write results as Parquet or npz, by the ending of the path."""
+    settings = [json.dumps(result.of.as_dict()) for result in results]
+    about = [json.dumps(dict(result.about)) for result in results]
+    with written_whole(path) as draft:
+        if path.suffix == ".npz":
+            arrays: dict[str, Array] = {f"{i}/{name}": getattr(r, name) for i, r in enumerate(results) for name in KEPT}
+            np.savez_compressed(draft, allow_pickle=False, settings=np.array(settings), about=np.array(about), **arrays)
+        else:
+            _save_parquet(draft, results, settings, about)
+
+
+def _save_parquet(path: Path, results: Sequence[Result], settings: list[str], about: list[str]) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    where = [result.place for result in results]
+    columns: dict[str, Any] = {"dataset": [result.of.dataset for result in results]}
+    columns |= {
+        name: [getattr(place, name) for place in where] for name in ("selector", "partition", "aggregation", "mu", "seed")
+    }
+    columns |= {"cohort": [result.of.cohort for result in results], "rounds": [result.of.rounds for result in results]}
+    for name, kind in KEPT.items():
+        columns[name] = pa.array([getattr(r, name).tolist() for r in results], pa.list_(pa.from_numpy_dtype(np.dtype(kind))))
+    columns |= {"settings": settings, "about": about}
+    parquet.write_table(pa.table(columns), path, compression="zstd")
+
+
+def load(path: Path) -> list[Result]:
+    """Return the results in a Parquet or npz file that `save` wrote; anything else is refused by name."""
+    try:
+        rows = _npz_rows(path) if path.suffix == ".npz" else _parquet_rows(path)
+        return [_from_row(row) for row in rows]
+    except (KeyError, TypeError, OSError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} must be a results file of fedcohort, got: {error}") from None
+
+
+def _npz_rows(path: Path) -> Iterable[dict[str, Any]]:
+    arrays = load_arrays(path)
+    for i, (settings, about) in enumerate(zip(arrays["settings"], arrays["about"], strict=True)):
+        yield {"settings": str(settings), "about": str(about)} | {name: arrays[f"{i}/{name}"] for name in KEPT}
+
+
+def _parquet_rows(path: Path) -> Iterable[dict[str, Any]]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
+    except pa.ArrowException as error:
+        raise ValueError(f"{path} must be a results file of fedcohort, got: {error}") from None
+    return rows
+
+
+def _from_row(row: Mapping[str, Any]) -> Result:
+    return _result(Comparison.of(json.loads(row["settings"])), row, json.loads(row["about"]))
+
+
+def gathered(folder: Path) -> list[Result]:
+    """Return all results under a folder, from run folders and from results files; of a run twice there, the longer one."""
+    found: dict[str, Result] = {}
+    for path in sorted(folder.rglob("*")) if folder.is_dir() else []:
+        if path.name == "settings.toml":
+            here = of_folder(path.parent)
+        elif path.suffix in (".parquet", ".npz") and path.name.startswith("runs"):
+            here = load(path)
+        else:
+            continue
+        for result in here:
+            key = identity(result.of)
+            if key not in found or len(result.accuracy) > len(found[key].accuracy):
+                found[key] = result
+    return list(found.values())
+
+
+UNDECIDING = ("targets", "official_every", "checkpoint_every", "device", "compiled", "mode", "slots")
+
+
+@lru_cache(maxsize=10_000)
+def identity(of: Comparison) -> str:
+    """Return all that decides the results but for rounding, as one word: two runs of the same identity are the same run."""
+    return json.dumps({name: _number(value) for name, value in vars(of).items() if name not in UNDECIDING})
+
+
+def _number(value: Any) -> Any:
+    """Return whole numbers as floats, in lists too: 0 and 0.0 decide the same."""
+    if isinstance(value, list | tuple):
+        return [_number(part) for part in value]
+    return float(value) if isinstance(value, int) else value

@@ -1,0 +1,21 @@
+"""What Tables II and III share: the seven schemes under both update rules and partitions, with the paper's values."""
+
+from fedcohort.experiments import published
+from fedcohort.experiments.artefact import Changes, Pool, about, title_of
+from fedcohort.experiments.paper import SUBSETS, setting
+from fedcohort.experiments.tabulate import LEGEND, long_rows, tables
+from fedcohort.reports.report import Report
+
+
+def report(name: str, task: str, number: str, changes: Changes, pool: Pool) -> Report:
+    """Return the table of a task, all of it: what was not run is shown as such."""
+    of = setting(task, {key: value for key, value in changes.items() if key not in SUBSETS})
+    assert of is not None
+    found = pool.cells(of)
+    notes = (
+        [LEGEND] if of.dataset in published.TABLES else [f"Other data than the paper's Table {number}: no published values."]
+    )
+    if of.dataset == task and of.rounds != published.TABLES[task]:
+        notes.append(f"The paper plays {published.TABLES[task]} rounds: final accuracies are not compared.")
+    numbers = {name: long_rows(of, found)}
+    return Report(name, f"Table {number}: {title_of(of)}", tables(of, found), notes + about(found), numbers)

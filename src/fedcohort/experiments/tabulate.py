@@ -1,0 +1,111 @@
+"""From cells to the paper's tables: rows for people, with marks, and rows for machines."""
+
+from collections.abc import Sequence
+from math import inf, isnan
+from typing import Any
+
+from fedcohort.experiments import published
+from fedcohort.experiments.cells import Cell, Cells, Key, Quantity, values
+from fedcohort.experiments.comparison import Comparison
+from fedcohort.experiments.results import Result
+
+Rows = list[dict[str, Any]]
+LEGEND = (
+    "Mean ± standard deviation over seeds; beside it the paper's value, and in brackets ours less the paper's. "
+    "*: the paper's value lies outside mean ± 2 sd. ?: one seed, the spread is unknown. never: no run reached it."
+)
+
+
+def quantities(of: Comparison) -> list[Quantity]:
+    """Return the columns of a table: rounds to each target, final accuracy."""
+    return [*of.targets, "final"]
+
+
+def cell_of(of: Comparison, key: Key, runs: Sequence[Result], quantity: Quantity) -> Cell:
+    """Return a cell with the paper's value, if the table is of the paper's data; its final accuracy needs its rounds, too."""
+    selector, partition, aggregation, mu = key
+    paper = published.table(of.dataset).get((selector, partition, mu), {}) if aggregation == "paper" else {}
+    same_end = published.TABLES.get(of.dataset) == of.rounds
+    comparable = quantity != "final" or same_end
+    return Cell(tuple(values(runs, quantity).values()), paper.get(quantity) if comparable and _same_setting(of) else None)
+
+
+def _same_setting(of: Comparison) -> bool:
+    return (of.clients, of.cohort, of.server_rate) == (100, 20, 1.0)
+
+
+def tables(of: Comparison, found: Cells) -> dict[str, Rows]:
+    """Return one table per partition and update rule, one row per scheme, two columns per quantity."""
+    made: dict[str, Rows] = {}
+    for key, runs in found.items():
+        selector, partition, aggregation, mu = key
+        title = f"{label(partition)}, {update(mu)}" + ("" if aggregation == "paper" else f", {aggregation}")
+        row: dict[str, Any] = {"scheme": published.SCHEMES.get(selector, selector), "runs": len(runs)}
+        for quantity in quantities(of):
+            cell = cell_of(of, key, runs, quantity)
+            row[heading(quantity)] = ours(cell, runs, quantity)
+            if cell.paper is not None:
+                row[f"paper {heading(quantity)}"] = theirs(cell, quantity)
+        made.setdefault(title, []).append(row)
+    return made
+
+
+def long_rows(of: Comparison, found: Cells) -> Rows:
+    """Return one row per cell and quantity, in numbers."""
+    rows = []
+    for key, runs in found.items():
+        for quantity in quantities(of):
+            cell = cell_of(of, key, runs, quantity)
+            rows.append(
+                dict(zip(("selector", "partition", "aggregation", "mu"), key, strict=True))
+                | {
+                    "quantity": heading(quantity),
+                    "runs": len(runs),
+                    "reached": cell.reached.size,
+                    "mean": cell.mean,
+                    "sd": cell.sd,
+                }
+                | {"paper": cell.paper, "difference": cell.difference, "paper outside mean ± 2 sd": cell.outside}
+            )
+    return rows
+
+
+def heading(quantity: Quantity) -> str:
+    """Return a column's name: @45 for the first round at 45 %."""
+    return quantity if isinstance(quantity, str) else f"@{100 * quantity:g}"
+
+
+def label(partition: str) -> str:
+    """Return a partition in the paper's words."""
+    return {"primary-label": "non-iid"}.get(partition, partition)
+
+
+def update(mu: float) -> str:
+    """Return an update rule in the paper's words."""
+    return published.UPDATES.get(mu, f"FedProx with mu {mu:g}")
+
+
+def ours(cell: Cell, runs: Sequence[Result], quantity: Quantity) -> str:
+    """Return our side of a cell."""
+    if not runs:
+        return "not run"
+    if not cell.values:
+        return f"not by {max(len(run.accuracy) for run in runs)}" if quantity != "final" else "unfinished"
+    if not cell.reached.size:
+        return "never"
+    spread = "" if isnan(cell.sd) else f" ± {amount(cell.sd, quantity)}"
+    some = "" if cell.reached.size == len(cell.values) else f" ({cell.reached.size} of {len(cell.values)})"
+    return f"{amount(cell.mean, quantity)}{spread}{some}"
+
+
+def theirs(cell: Cell, quantity: Quantity) -> str:
+    """Return the paper's side of a cell: value, difference, mark."""
+    paper = cell.paper if cell.paper is not None else inf
+    value = "never" if paper == inf else amount(paper, quantity)
+    gap = "" if isnan(cell.difference) else f" ({'+' if cell.difference >= 0 else '−'}{amount(abs(cell.difference), quantity)})"
+    return value + gap + {True: "*", False: "", None: "?" if len(cell.values) == 1 else ""}[cell.outside]
+
+
+def amount(number: float, quantity: Quantity) -> str:
+    """Return rounds as whole numbers, accuracies in percent."""
+    return f"{100 * number:.2f}" if isinstance(quantity, str) else f"{number:.0f}"

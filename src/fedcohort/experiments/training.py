@@ -1,0 +1,92 @@
+"""Train what an artefact still lacks, part by part, within a time limit."""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic, perf_counter
+from typing import Any
+
+import torch
+
+from fedcohort import rundir
+from fedcohort.data import Dataset, load
+from fedcohort.experiments.comparison import Comparison
+from fedcohort.experiments.parts import begun, folder_of, remaining
+from fedcohort.experiments.results import COST, gathered, identity
+from fedcohort.experiments.simulation import Progress
+from fedcohort.experiments.trial import Trial
+from fedcohort.store import written_whole
+
+
+@dataclass
+class Training:
+    """Where results are kept, where data lie, and until when; what could not be had is remembered."""
+
+    out: Path
+    data: Path | None = None
+    until: float = float("inf")
+    told: Progress | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
+    absent: dict[str, str] = field(default_factory=dict)
+    stopped: str = ""
+    loaded: dict[str, Dataset] = field(default_factory=dict)
+
+    def over(self) -> bool:
+        """Return whether the time is up."""
+        return monotonic() >= self.until
+
+    def dataset(self, name: str) -> Dataset | None:
+        """Return a data set, read once; None if it cannot be had, and why is remembered."""
+        if name not in self.loaded and name not in self.absent:
+            try:
+                self.loaded[name] = load(name, self.data, progress=self._downloaded)
+            except ValueError as error:
+                self.absent[name] = str(error)
+        return self.loaded.get(name)
+
+    def complete(self, wanted: Collection[Comparison]) -> None:
+        """Train every run that is wanted and not finished; stop between rounds when the time is up."""
+        for of in wanted:
+            for folder, part in begun(of, self.out / "runs"):  # first what an earlier call left unfinished
+                if remaining(part, self._finished()):
+                    self._train(folder, part)
+            for part in remaining(of, self._finished()):
+                self._train(folder_of(part, self.out / "runs"), part)
+
+    def _finished(self) -> set[str]:
+        return {identity(result.of) for result in gathered(self.out) if result.finished}
+
+    def _train(self, folder: Path, of: Comparison) -> None:
+        if not self.stopped and self.over():
+            self.stopped = f"{folder.name} was not begun"
+        if self.stopped or (dataset := self.dataset(of.dataset)) is None:
+            return
+        trial = Trial(of, dataset, folder)
+        trial.restore()
+        rundir.write_settings(folder, of.as_dict())
+        first, start, runs = trial.done, perf_counter(), len(trial.places)
+        name = f"{folder.name}, {runs} runs"
+        told = self.told
+        try:
+            trial.run((lambda done, accuracy: told(name, done, of.rounds)) if told else None, self.over)
+        finally:
+            _add_cost(folder, self.about, perf_counter() - start, trial.done - first, trial)
+        if trial.done < of.rounds:
+            self.stopped = f"{folder.name} at round {trial.done} of {of.rounds}"
+
+    def _downloaded(self, done: int, total: int | None) -> None:
+        if self.told:
+            self.told("download", done, total or done)
+
+
+def _add_cost(folder: Path, about: Mapping[str, Any], seconds: float, rounds: int, trial: Trial) -> None:
+    """Add what a call took to what earlier ones took; a call that was killed is not in it."""
+    path = folder / COST
+    before = json.loads(path.read_text()) if path.exists() else {}
+    gpu = torch.cuda.get_device_name(trial.engine.device) if trial.engine.device.type == "cuda" else None
+    cost = {"part": folder.name, "gpu": gpu, **about, "runs": len(trial.places)}
+    spent = {"seconds": seconds, "timed_rounds": rounds, "client_steps": trial.engine.client_steps}
+    cost |= {name: before.get(name, 0) + value for name, value in spent.items()}
+    with written_whole(path) as draft:
+        draft.write_text(json.dumps(cost, indent=2) + "\n")

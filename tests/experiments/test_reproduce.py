@@ -1,0 +1,248 @@
+import itertools
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedcohort import cli, rundir
+from fedcohort.data import locate
+from fedcohort.data.download import DataNotFound
+from fedcohort.experiments import regret, reproduce, training
+from fedcohort.experiments.registry import NAMES, TRAINED
+from fedcohort.experiments.results import gathered
+from fedcohort.reports import report
+
+sys.path.append(str(Path(__file__).parents[1] / "data"))
+from published import idx_files, put
+
+TINY = {
+    "dataset": "digits", "rounds": 7, "clients": 12, "cohort": 4, "selectors": ("e3cs-inc", "random", "pow-d"),
+    "partitions": ("primary-label",), "mus": (0.0,), "epochs": (1, 2), "batch_size": 10, "checkpoint_every": 3,
+    "mode": "one-by-one",
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch, tmp_path):
+    """Play without a terminal, without figures and without a net, in a folder of one's own."""
+    for name in ("COLUMNS", "LINES", "FORCE_COLOR", "PY_COLORS", "FEDCOHORT_DATA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(report, "available", lambda: False)
+    monkeypatch.setattr(locate, "SYSTEM", tmp_path / "system")
+    monkeypatch.setattr(locate, "fetch", unreachable)
+    monkeypatch.setattr(regret, "SWITCH_ROUNDS", 40)
+    monkeypatch.chdir(tmp_path)
+
+
+def unreachable(url, target, **rest):
+    raise DataNotFound(f"{url} could not be downloaded")
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Return a function that runs the command line here and returns exit code, output and errors."""
+
+    def run(*args):
+        monkeypatch.setattr(sys, "argv", ["fedcohort", "reproduce", *map(str, args)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        return stop.value.code, *capsys.readouterr()
+
+    return run
+
+
+def parts(out):
+    return sorted(path.parent for path in Path(out).glob("runs/*/settings.toml"))
+
+
+def same_runs(one, other):
+    """Return whether two folders hold one part each, whose records and last checkpoint are equal to the bit."""
+    (a,), (b,) = parts(one), parts(other)
+    pairs = [(rundir.load_records(a), rundir.load_records(b))]
+    pairs.append(tuple(rundir.load_checkpoint(folder)["engine"] for folder in (a, b)))
+    return a.name == b.name and all(
+        x.keys() == y.keys() and all(x[name].tobytes() == y[name].tobytes() for name in x) for x, y in pairs
+    )
+
+
+@pytest.mark.slow
+def test_everything_is_reproduced_at_a_small_scale_then_only_shown_then_shown_from_compact_results(call, monkeypatch):
+    monkeypatch.setattr(report, "available", lambda: True)
+    args = ("all", "--dataset", "digits", "--rounds", "6", "--seeds", "1")
+    code, out, err = call(*args, "--out", "run", "--export", "small")
+    assert (code, err) == (0, "")
+    for name in NAMES:
+        assert (Path("run") / name / f"{name}.md").read_text().startswith("# ")
+        assert (Path("run") / name / f"{name}.tex").exists()
+    for name in ("figure3", "figure4", "figure5", "figure6", "figure7", "regret"):
+        assert (Path("run") / name / f"{name}.png").stat().st_size > 5000
+    assert "pow-d: from its training runs" in out  # figures 3 and 4 show it once it is trained
+    assert "not run" not in (Path("run") / "table3" / "table3.md").read_text()
+    trained = [run.of for run in gathered(Path("run"))]
+    assert len(trained) == 28 + 2 * 14 + 2 * 8 + 10  # table3, k = 10 and 30, two rules, exact sampling with robust: none twice
+
+    monkeypatch.setattr(training, "Trial", None)  # nothing is trained again
+    monkeypatch.setattr(report, "available", lambda: False)
+    before = {path: path.read_bytes() for path in Path("run").rglob("*.csv")}
+    assert call("table3", "figure7", *args[1:], "--out", "run")[0] == 0
+    assert {path: path.read_bytes() for path in Path("run").rglob("*.csv")} == before
+    code, _, err = call(*args, "--from", "small", "--out", "again")
+    assert (code, err) == (0, "")
+    again = {path.relative_to("again"): path.read_bytes() for path in Path("again").rglob("*.csv")}
+    assert again == {path.relative_to("run"): content for path, content in before.items()}
+
+
+def test_a_time_budget_stops_between_rounds_and_the_same_call_goes_on_to_the_same_end(monkeypatch):
+    seconds = itertools.count()
+    monkeypatch.setattr(training, "monotonic", lambda: next(seconds))
+    monkeypatch.setattr(reproduce, "monotonic", lambda: next(seconds))
+    assert reproduce.run(["table3"], Path("whole"), **TINY).stopped == ""
+    stops = []
+    for _ in range(9):
+        done = reproduce.run(["table3", "figure6"], Path("run"), minutes=4 / 60, **TINY)
+        stops.append(done.stopped.rpartition("at ")[2])
+        if not done.stopped:
+            break
+    assert stops == ["round 3 of 7", "round 6 of 7", ""]
+    assert same_runs("run", "whole")
+
+
+def test_a_killed_run_goes_on_from_its_last_checkpoint(call, monkeypatch):
+    reproduce.run(["table3"], Path("whole"), **TINY)
+    asked = []
+
+    def interrupt():
+        asked.append(1)
+        if len(asked) == 5:
+            raise KeyboardInterrupt
+        return False
+
+    monkeypatch.setattr(training.Training, "over", lambda self: interrupt())
+    with pytest.raises(KeyboardInterrupt):
+        reproduce.run(["table3"], Path("run"), **TINY)
+    (folder,) = parts("run")
+    assert rundir.load_checkpoint(folder)["round"] == 3
+    monkeypatch.setattr(training.Training, "over", lambda self: False)
+    assert reproduce.run(["table3"], Path("run"), **TINY).stopped == ""
+    assert same_runs("run", "whole")
+
+
+def test_subsets_are_joined_in_the_report_and_only_the_rest_is_trained():
+    for subset in ({"selectors": ("random",)}, {"selectors": ("e3cs-inc",)}):
+        done = reproduce.run(["table3"], Path("run"), **TINY | subset)
+    rows = {row["scheme"]: row for row in done.reports["table3"].tables["non-iid, FedAvg"]}
+    assert {name for name, row in rows.items() if row["final"] != "not run"} == {"Random", "E3CS-inc"}
+    reproduce.run(["table3"], Path("run"), **TINY)
+    selectors = [rundir.read_settings(folder / "settings.toml")["selectors"] for folder in parts("run")]
+    assert sorted(selectors) == [["e3cs-inc"], ["pow-d"], ["random"]]
+    reproduce.run(["table3"], Path("run"), **TINY, seeds=2)
+    assert len(parts("run")) == 4
+    assert sorted(run.of.first_seed for run in gathered(Path("run"))) == [0, 0, 0, 1, 1, 1]
+
+
+def test_results_carried_from_elsewhere_without_checkpoints_count_as_done(monkeypatch):
+    reproduce.run(["table3"], Path("there"), **TINY)
+    (path,) = reproduce.export(Path("there"), Path("here"), ".npz")
+    assert path.name == "runs-digits.npz"
+    monkeypatch.setattr(training, "Trial", None)
+    done = reproduce.run(["table3"], Path("here"), **TINY)
+    assert "not run" not in done.reports["table3"].tables["non-iid, FedAvg"][-1].values()
+
+
+def test_export_adds_to_what_is_there():
+    for first_seed in (0, 3):
+        reproduce.run(["table3"], Path(f"run{first_seed}"), **TINY, first_seed=first_seed)
+        reproduce.export(Path(f"run{first_seed}"), Path("kept"))
+    assert sorted({run.of.first_seed for run in gathered(Path("kept"))}) == [0, 3]
+
+
+def letters(folder):
+    """Write EMNIST-Letters in its layout: a bright bar in another row for each letter, transposed, labels 1 to 26."""
+    files, (x, y, test_x, test_y) = idx_files("emnist-letters-", "test", count=624, low=1, high=26)
+    for images, labels in ((x, y), (test_x, test_y)):
+        images //= 16
+        for image, letter in zip(images, labels, strict=True):
+            image[:, letter] = 255
+    from published import idx
+
+    put(folder / "emnist-letters", {n: idx(a) for n, a in zip(files, (x, y, test_x, test_y), strict=True)}, gzipped=True)
+
+
+def test_table2_runs_end_to_end_where_the_letters_are(call, tmp_path):
+    letters(tmp_path / "data")
+    small = {"rounds": 5, "samples_per_client": 6, "batch_size": 5, "epochs": (1,), "official_every": 2, "mode": "one-by-one"}
+    subset = {"selectors": ("fedcs", "random"), "partitions": ("iid",), "mus": (0.5,)}
+    done = reproduce.run(["table2", "figure5"], Path("run"), data=tmp_path / "data", **small, **subset)
+    assert (done.absent, done.stopped) == ({}, "")
+    one, other = gathered(Path("run"))
+    assert {one.of.dataset, one.of.model} == {"emnist-letters", "emnist-cnn"}
+    assert np.isnan(one.official).tolist() == [True, False, True, False, False]  # every second round and the last
+    assert ((other.official[[1, 3, 4]] >= 0) & (other.official[[1, 3, 4]] <= 1)).all()
+    rows = {row["scheme"]: row for row in done.reports["table2"].tables["iid, FedProx"]}
+    assert rows["FedCS"]["paper @65"].startswith("15")
+    assert "paper final" not in rows["FedCS"]  # five rounds are not the paper's 400
+    assert rows["pow-d"]["@65"] == "not run"
+
+
+def test_absent_data_are_said_aloud_and_the_rest_is_done(call):
+    code, out, err = call("table2", "figure3", "--rounds", "5", "--seeds", "1", "--out", "run", "--data", "none")
+    assert (code, err) == (1, "")
+    assert "SKIPPED: everything on emnist-letters" in out
+    assert "gzip.zip" in out
+    assert (Path("run") / "figure3" / "figure3.md").exists()
+    assert "not run" in (Path("run") / "table2" / "table2.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("table4",), "name must be one of .*table3.*, got 'table4'"),
+        (("table3", "--seeds", "0"), "seeds .* at least 1, got 0"),
+        (("table3", "--rounds", "0"), "rounds .* at least 1, got 0"),
+        (("table3", "--selectors", "randm"), "selector .*, got 'randm'; did you mean 'random'"),
+        (("table3", "--partitions", "shards"), "partition must be one of iid, primary-label, got 'shards'"),
+        (("table3", "--mus", "0.3"), "mus .* 0, 0.5, got 0.3"),
+        (("table3", "--mus", "x"), "mus .* numbers, got 'x'"),
+        (("table3", "--selectors", ","), "selectors .* at least one"),
+        (("table3", "--dataset", "cifar"), "dataset .*, got 'cifar'; did you mean 'cifar10'"),
+        (("table3", "--model", "resnet"), "model .*, got 'resnet'"),
+        (("table3", "--time-budget", "0"), "time_budget .* above 0, got 0"),
+        (("table3", "--precision", "bf16"), "precision must be float32 on a CPU, got 'bf16'"),
+        (("table3", "--device", "gpu", "--dataset", "digits"), "device .*, got 'gpu'"),
+        (("table3", "--candidates", "7"), "candidates .* between 20 and 100, got 7"),
+        (("table3", "--from", "nowhere"), "from must be a folder of results, got nowhere"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_mistake_ends_with_code_2_and_one_line(call, tmp_path, args, message):
+    code, out, err = call(*args)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert re.search(message, err)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_out_that_is_a_file_is_refused(call):
+    Path("taken").write_text("mine")
+    code, _, err = call("table3", "--dataset", "digits", "--out", "taken")
+    assert code == 2
+    assert "out must be a folder, got taken" in err
+
+
+def test_the_library_loads_neither_a_terminal_nor_a_drawing_library(tmp_path):
+    import subprocess
+
+    code = (
+        "import sys; from fedcohort.experiments import reproduce;"
+        "print([name for name in ('typer', 'rich', 'matplotlib', 'torch') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_artefact_is_in_the_list():
+    assert set(TRAINED) == set(reproduce.artefacts())

@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+from made import result
+
+from fedcohort.experiments.results import KEPT, gathered, load, save
+
+
+def same(one, other):
+    arrays = all(
+        np.array_equal(getattr(one, name), getattr(other, name), equal_nan=name in ("accuracy", "loss", "official"))
+        and getattr(one, name).dtype == getattr(other, name).dtype == kind
+        for name, kind in KEPT.items()
+    )
+    return arrays and one.of == other.of and one.about == other.about
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".npz"])
+def test_results_of_different_lengths_come_back_as_they_were(tmp_path, ending):
+    kept = [
+        result(accuracy=(0.1, np.nan, 0.30000001), first_seed=4, about={"gpu": "one", "seconds": 1.5}),
+        result(accuracy=(0.5,), rounds=9, clients=7, cohort=2, counts=range(7), mus=(0.5,)),
+    ]
+    save(tmp_path / f"runs{ending}", kept)
+    back = load(tmp_path / f"runs{ending}")
+    assert [same(*pair) for pair in zip(kept, back, strict=True)] == [True, True]
+
+
+def test_other_tools_find_columns_they_understand(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    save(tmp_path / "runs.parquet", [result(accuracy=(0.25, 0.5), first_seed=3)])
+    (row,) = parquet.read_table(tmp_path / "runs.parquet").to_pylist()
+    assert (row["dataset"], row["selector"], row["partition"], row["mu"], row["seed"]) == ("cifar10", "random", "iid", 0, 3)
+    assert row["accuracy"] == [0.25, 0.5]
+
+
+def test_of_a_run_that_is_there_twice_the_longer_is_taken(tmp_path):
+    short, long = result(accuracy=(0.1,), rounds=3), result(accuracy=(0.1, 0.2), rounds=3)
+    for order in ((short, long), (long, short)):
+        for name, one in zip(("a", "b"), order, strict=True):
+            save(tmp_path / name / "runs.npz", [one])
+        (found,) = gathered(tmp_path)
+        assert len(found.accuracy) == 2
+
+
+@pytest.mark.parametrize("name", ["runs.parquet", "runs.npz"])
+@pytest.mark.parametrize("content", [b"", b"PAR1 nothing", b"PK\x03\x04 torn"])
+def test_a_damaged_file_is_refused_by_name(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=f"{name} must be a results file of fedcohort"):
+        load(tmp_path / name)
+
+
+def test_a_file_of_something_else_is_refused_by_name(tmp_path):
+    np.savez(tmp_path / "runs.npz", x=np.zeros(3))
+    with pytest.raises(ValueError, match=r"runs\.npz must be a results file of fedcohort"):
+        gathered(tmp_path)
+
+
+def test_a_folder_without_results_has_none(tmp_path):
+    assert gathered(tmp_path) == gathered(tmp_path / "none") == []
