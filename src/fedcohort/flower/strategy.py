@@ -70,8 +70,8 @@ class CohortStrategy(Strategy):
     ) -> None:
         _refuse_sampling(strategy)
         self.strategy, self.minimums = strategy, _minimums(strategy)
-        self.choice = known("selector", selector, SELECTORS) if isinstance(selector, str) else selector
         self.cohort_size = _cohort_size(selector, cohort_size)
+        self.choice = _buildable(selector, self.cohort_size) if isinstance(selector, str) else selector
         self.deadline = None if deadline is None else positive("deadline", deadline)
         self.seed = whole("seed", seed, 0)
         self.num_clients = None if num_clients is None else whole("num_clients", num_clients, self.cohort_size)
@@ -306,6 +306,16 @@ def _cohort_size(selector: str | Selector, given: int | None) -> int:
     if given is not None and given != selector.cohort_size:
         raise ValueError(f"cohort_size must be the selector's, {selector.cohort_size}, got {given!r}")
     return selector.cohort_size
+
+
+def _buildable(name: str, cohort_size: int) -> str:
+    """Return the name of a selector that needs no more than Flower can tell; refuse others before a client is bothered."""
+    known("selector", name, SELECTORS)
+    try:
+        make_selector(name, Federation(cohort_size, cohort_size, rng=0, horizon=1))
+    except ValueError as error:
+        raise ValueError(f"selector must be an object, not the name {name!r}, where {error}") from None
+    return name
 
 
 def _refuse_sampling(strategy: Strategy) -> None:
