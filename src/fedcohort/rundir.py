@@ -126,13 +126,13 @@ def _take_arrays(value: Any, name: str, arrays: Arrays) -> Any:
     if isinstance(value, np.ndarray):
         unique = f"{len(arrays)}{name}"
         arrays[unique] = np.array(value, order="C")
-        return {"array": unique}
+        return {"array": unique, "in": "safetensors"}  # two keys, so that no state can be mistaken for it
     return value
 
 
 def _put_arrays(value: Any, arrays: Arrays) -> Any:
     if isinstance(value, dict):
-        if set(value) == {"array"}:
+        if set(value) == {"array", "in"} and value["in"] == "safetensors":
             return arrays[value["array"]]
         return {key: _put_arrays(part, arrays) for key, part in value.items()}
     return value

@@ -1,8 +1,10 @@
 """The paper's aggregation on Flower's records: clients that did not return count as the current model."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from flwr.app import Array, ArrayRecord
 
 from fedcohort.arrays import Floats
@@ -15,11 +17,11 @@ def paper(model: Model, trained: Sequence[Model], shares: Floats) -> Model:
     """Return Theta + sum of share_i (Theta_i - Theta): each share is of ALL clients' data; if none arrived, the model."""
     new = {}
     for name, mine in model.items():
+        exact = np.float64 if np.issubdtype(mine.dtype, np.floating) else mine.dtype  # whole numbers are subtracted as such
         change = np.zeros(mine.shape, dtype=np.float64)
         for theirs, share in zip(trained, shares, strict=True):
-            change += share * (theirs[name].astype(np.float64) - mine.astype(np.float64))
-        moved = mine.astype(np.float64) + change
-        new[name] = (moved if np.issubdtype(mine.dtype, np.floating) else np.rint(moved)).astype(mine.dtype)
+            change += share * (theirs[name].astype(exact) - mine.astype(exact))
+        new[name] = (mine.astype(exact) + as_type(exact, change)).astype(mine.dtype)
     return new
 
 
@@ -28,6 +30,18 @@ def shares_of(arrived: Sequence[float], declared: Sequence[float | None]) -> Flo
     known = [number for number in declared if number is not None]
     total = sum(known) + (len(declared) - len(known)) * float(np.mean(known))
     return np.asarray(np.asarray(arrived, dtype=np.float64) / total)
+
+
+def as_type(dtype: npt.DTypeLike, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return values in another type, rounded where it has whole numbers alone."""
+    return (values if np.issubdtype(dtype, np.inexact) else np.rint(values)).astype(dtype)
+
+
+def like(model: Model, sent: Model) -> Model:
+    """Return a model in the types of the one sent: strategies average in float64, and clients could not return that."""
+    return {
+        name: array if array.dtype == sent[name].dtype else as_type(sent[name].dtype, array) for name, array in model.items()
+    }
 
 
 def as_record(model: Model) -> ArrayRecord:

@@ -8,7 +8,6 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import partial
 from math import inf
 from time import time
@@ -24,7 +23,8 @@ from fedcohort.flower.outcomes import STOPPED, error_reply
 
 IDENTITY = "fedcohort_identity"  # the action of the query that asks a client who it is
 NAME_KEYS = ("client-id", "partition-id")  # of the node's configuration, in this order
-_deadline: ContextVar[float] = ContextVar("deadline", default=inf)
+RING_AGAIN = 1.0  # seconds: for code that swallows the first alarm
+_deadline = inf  # of the message this process works on: Flower gives it one at a time, and its threads may ask
 
 
 class Stopped(BaseException):
@@ -33,7 +33,7 @@ class Stopped(BaseException):
 
 def time_left() -> float:
     """Return the seconds until this message's work is stopped; infinity outside of a message with a deadline."""
-    return _deadline.get() - time()
+    return _deadline - time()
 
 
 def check_deadline() -> None:
@@ -50,7 +50,7 @@ def force_stop(message: Message, context: Context, call_next: ClientAppCallable,
     """
     ttl = message.metadata.ttl
     moment = message.metadata.created_at + ttl - min(grace, 0.2 * ttl)
-    before = _deadline.set(moment)
+    before = _set_deadline(moment)
     try:
         check_deadline()
         with _timer(moment - time()):
@@ -58,7 +58,14 @@ def force_stop(message: Message, context: Context, call_next: ClientAppCallable,
     except Stopped:
         return error_reply(message, STOPPED, f"stopped at the deadline of {ttl:g} s")
     finally:
-        _deadline.reset(before)
+        _set_deadline(before)
+
+
+def _set_deadline(moment: float) -> float:
+    """Set the deadline and return the one before."""
+    global _deadline
+    before, _deadline = _deadline, moment
+    return before
 
 
 @contextmanager
@@ -71,13 +78,18 @@ def _timer(seconds: float) -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         raise Stopped
 
+    start = time()
     before: Any = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6))
+    left, again = signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6), RING_AGAIN)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+        finally:  # the alarm may ring just here
+            signal.signal(signal.SIGALRM, before)
+            if left:
+                signal.setitimer(signal.ITIMER_REAL, max(left - (time() - start), 1e-6), again)
 
 
 def client_app(mods: Sequence[Mod] = (), grace: float = 2.0) -> ClientApp:

@@ -1,6 +1,7 @@
 """The deadline: a grid that ends every exchange on time, whatever strategy runs on it."""
 
 from collections.abc import Callable, Iterable
+from math import inf
 from time import sleep, time
 from typing import Any
 
@@ -10,6 +11,7 @@ from flwr.serverapp import Grid
 from fedcohort.checks import positive
 
 LAST_PULL = 0.15  # seconds before the deadline: what is pulled later counts as expired for Flower
+QUIET_END = 2.0  # seconds before the deadline in which nothing but answers is looked after
 SHORTEST_POLL = 0.02  # seconds; quick rounds are looked at often, long ones every `poll` seconds
 ASKED_TOO_OFTEN = 5  # times a strategy may list the nodes while it sets up one round
 
@@ -62,13 +64,13 @@ class DeadlineGrid(Forwarding):
         *,
         poll: float = 0.25,
         close_early: bool = True,
-        meanwhile: Callable[[float], None] | None = None,
+        meanwhile: Callable[[], None] | None = None,
     ) -> None:
         super().__init__(grid)
         self.deadline = None if deadline is None else positive("deadline", deadline)
         self.poll = positive("poll", poll)
         self.close_early = close_early
-        self.meanwhile = meanwhile  # called between pulls with the seconds left
+        self.meanwhile = meanwhile  # called between pulls, but not close to the deadline
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
         """Send, pull until all have answered or the deadline, whichever is first; late answers are never returned."""
@@ -81,17 +83,18 @@ class DeadlineGrid(Forwarding):
                 message.metadata.ttl = seconds
         accepted = set(self.push_messages(sent)) if sent else set()
         waiting = {message.metadata.message_id for message in sent} & accepted
-        end = start + seconds if seconds is not None else float("inf")
-        while waiting or (sent and not self.close_early and seconds is not None):
+        end = start + seconds if seconds is not None else inf
+        last = end - min(LAST_PULL, 0.1 * (end - start))
+        while waiting:
             replies += self._pull(waiting)
-            if self.meanwhile:
-                self.meanwhile(end - time())
-            left = end - LAST_PULL - time()
+            if self.meanwhile and end - time() > QUIET_END:
+                self.meanwhile()
+            left = last - time()
             if left <= 0:
                 break
-            if waiting or not self.close_early:
+            if waiting:
                 sleep(min(left, self.poll, max(SHORTEST_POLL, 0.05 * (time() - start))))
-        if waiting:
+        if waiting or (sent and not self.close_early and end < inf):
             sleep(max(0.0, end - time()) + 0.01)
             replies += self._pull(waiting)  # all expired now: Flower answers for the silent and forgets the messages
         return replies

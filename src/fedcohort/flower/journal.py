@@ -78,7 +78,11 @@ class Journal:
                 self.scalars.add_scalar(f"round/{name}", row[name], row["round"])
             for name, value in (row["probabilities"] or {}).items():
                 self.scalars.add_scalar(f"probability/{name}", value, row["round"])
-            self.scalars.flush()
+
+    def close(self) -> None:
+        """Bring TensorBoard's scalars to disk."""
+        if self.scalars:
+            self.scalars.close()
 
 
 def _round(line: str) -> float:

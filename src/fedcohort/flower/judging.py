@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from flwr.app import Message
 
 from fedcohort.flower.outcomes import Fate, fate_of_error
-from fedcohort.flower.validity import Limits, Model, declared_metrics, schema, trained_model, usual_schema
+from fedcohort.flower.validity import Limits, Model, declared_metrics, in_order, schema, trained_model, usual_schema
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,7 @@ def _judge(message: Message, reply: Message | None, model: Model, rules: Rules) 
             raise ValueError(f"metric {rules.loss_key!r} must be one number, got {metrics.get(rules.loss_key)!r}")
     except ValueError as error:
         return Verdict(Fate("rejected", str(error)))
+    in_order(reply.content, model)
     seconds = round(reply.metadata.created_at - message.metadata.created_at, 3)
     return Verdict(Fate("arrived", seconds=seconds), reply, trained, float(metrics[rules.examples_key]), float(loss))
 

@@ -24,7 +24,9 @@ from fedcohort.flower.outcomes import EXPIRED, NODE_GONE, Fate, fate_of_error
 
 log = logging.getLogger("flwr.fedcohort")
 BETWEEN_LOOKS = 1.0  # seconds
-SHORTEST_QUERY = 3.0  # seconds a client needs at the very least to say who it is
+QUESTION_LIVES = 30.0  # seconds a node has to say who it is before it is asked again; what is open at the end, Flower removes
+NO_HEARTBEAT = 1e6  # seconds: a node that is online for longer than this has no heartbeat, as in the simulation engine
+LONGEST_NAME = 200
 
 
 @dataclass
@@ -67,33 +69,32 @@ class Registry:
         """The indices of those that can be asked now."""
         return [index for index, client in enumerate(self.clients) if client is not None and client.available]
 
-    def look(self, grid: Grid, seconds_left: float, at_once: bool = False) -> None:
-        """Notice who has come and who has left; ask strangers who they are, within the seconds left."""
-        if not at_once and time() - self._looked < BETWEEN_LOOKS:
-            return
-        self._looked = time()
-        nodes = {node.node_id: node for node in grid.get_nodes()}
-        self._hear(grid)
-        asked = {node for node, _ in self.queries.values()}
-        strangers = [node for node in sorted(nodes) if node not in self.names and node not in asked]
-        if strangers and seconds_left > SHORTEST_QUERY:
-            self._ask(grid, strangers, seconds_left)
-        self._settle(nodes)
+    def look(self, grid: Grid, at_once: bool = True) -> None:
+        """Notice who has come and who has left, and ask strangers who they are; else only if the last look is a while ago."""
+        if at_once or time() - self._looked >= BETWEEN_LOOKS:
+            self._settle(self._nodes(grid))
 
     def gather(self, grid: Grid, wanted: int, seconds: float) -> None:
-        """Wait until so many clients are there and every node has said who it is, or the time is up."""
-        end = time() + seconds
-        self.look(grid, seconds, at_once=True)
-        while (len(self.available) < wanted or self.queries) and time() < end:
-            sleep(0.1)
-            self.look(grid, end - time(), at_once=True)
-        if self.queries:
-            sleep(max(0.0, end - time()) + 0.01)
-            self.look(grid, 0.0, at_once=True)
+        """Wait until so many clients are there, or the time is up; then give them their indices in the order of their names.
 
-    def close(self, grid: Grid) -> None:
-        """Pull the questions that have expired, so that none is left behind."""
-        self._hear(grid)
+        Where no number was announced, those there are all, so every node is waited for until it has said who it is.
+        """
+        end, announced = time() + seconds, bool(self.clients)
+        nodes = self._nodes(grid)
+        while time() < end:
+            claims = self._claims(nodes)
+            if len(claims) >= wanted and (announced or sum(map(len, claims.values())) == len(nodes)):
+                break
+            sleep(0.1)
+            nodes = self._nodes(grid)
+        self._settle(nodes)
+
+    def wait_for_anybody(self, grid: Grid, seconds: float) -> None:
+        """Wait until somebody can be asked, or the time is up."""
+        end = time() + seconds
+        while not self.available and time() < end:
+            sleep(0.25)
+            self.look(grid)
 
     @property
     def examples(self) -> list[float | None]:
@@ -112,19 +113,31 @@ class Registry:
         client = self.clients[index]
         return client.name if client else str(index)
 
-    def note(self, index: int, fate: Fate, examples: float) -> None:
-        """Remember what came of a client that was asked; one that fell silent is not asked before a sign of life."""
+    def note(self, index: int, node: int, fate: Fate, examples: float) -> None:
+        """Remember what came of a client that was asked on a node; one that fell silent there must give a sign of life."""
         client = self.clients[index]
         if client is None:
             return
         if fate.status == "arrived":
             client.examples = examples
-        if fate.status == "lost" and client.node is not None and client.sign_of_life:
-            client.silent = (client.node, client.sign_of_life)
+        has_heartbeat = 0 < client.sign_of_life < time() + NO_HEARTBEAT
+        if fate.status == "lost" and client.node == node and has_heartbeat:
+            client.silent = (node, client.sign_of_life)
 
-    def _ask(self, grid: Grid, nodes: Collection[int], seconds: float) -> None:
+    def _nodes(self, grid: Grid) -> dict[int, Any]:
+        """Return the nodes there, after hearing those that were asked who they are and asking those that were not."""
+        self._looked = time()
+        nodes = {node.node_id: node for node in grid.get_nodes()}
+        self._hear(grid)
+        asked = {node for node, _ in self.queries.values()}
+        strangers = [node for node in sorted(nodes) if not nodes[node].name and node not in self.names and node not in asked]
+        if strangers:
+            self._ask(grid, strangers)
+        return nodes
+
+    def _ask(self, grid: Grid, nodes: Collection[int]) -> None:
         kind = f"{MessageType.QUERY}.{IDENTITY}"
-        messages = [Message(RecordDict(), node, kind, ttl=seconds, group_id="identity") for node in nodes]
+        messages = [Message(RecordDict(), node, kind, ttl=QUESTION_LIVES, group_id="identity") for node in nodes]
         accepted = set(grid.push_messages(messages))
         for message in messages:
             if message.metadata.message_id in accepted:
@@ -137,30 +150,38 @@ class Registry:
             node, asked_at = self.queries.pop(reply.metadata.reply_to_message_id)
             if not reply.has_error():
                 said = reply.content.config_records.get("identity")
-                self.names[node] = str(said.get("name", "")) if said else ""
+                name = str(said.get("name", "")) if said else ""
+                self.names[node] = name if len(name) <= LONGEST_NAME else ""
                 self.start_up.append(time() - asked_at)
             elif reply.error.code not in (EXPIRED, NODE_GONE):
                 self.names[node] = ""
                 why = fate_of_error(reply.error).reason
                 log.warning("node %d does not say which client it is; after a restart it will be a new one: %s", node, why)
 
-    def _settle(self, nodes: dict[int, Any]) -> None:
-        """Put every client on its node: of several that claim one name, the one that connected last."""
+    def _claims(self, nodes: dict[int, Any]) -> dict[str, list[int]]:
+        """Return which nodes claim which name: the one they are registered under, else what they said, else their id."""
         claims: dict[str, list[int]] = {}
         for node in nodes:
-            name = str(nodes[node].name or self.names.get(node, "")) or (str(node) if node in self.names else "")
+            name = nodes[node].name or self.names.get(node) or (str(node) if node in self.names else "")
             if name:
                 claims.setdefault(name, []).append(node)
+        return claims
+
+    def _settle(self, nodes: dict[int, Any]) -> None:
+        """Put every client on its node: of several that claim one name, a registered one, then the one that connected last."""
+        claims = self._claims(nodes)
         for name in sorted(set(claims) - {client.name for client in self.known}, key=_natural):
             self._place(Client(name))
         for client in self.known:
-            rivals = sorted(claims.get(client.name, []), key=lambda node: (nodes[node].last_activated_at, node))
+            rivals = sorted(
+                claims.get(client.name, []), key=lambda node: (bool(nodes[node].name), nodes[node].last_activated_at, node)
+            )
             self._move(client, rivals[-1] if rivals else None)
             if rivals:
                 client.sign_of_life = float(nodes[rivals[-1]].online_until)
             if len(rivals) > 1 and (client.name, tuple(rivals)) not in self._disputes:
                 self._disputes.add((client.name, tuple(rivals)))
-                log.warning("client %s is claimed by nodes %s: %d connected last and is asked", client.name, rivals, rivals[-1])
+                log.warning("client %s is claimed by nodes %s: %d is asked", client.name, rivals, rivals[-1])
 
     def _place(self, newcomer: Client) -> None:
         """Give a newcomer its index: its own number if its place is free, else the first free place, else a new one."""
@@ -193,6 +214,7 @@ class Registry:
         self.clients = [None if name is None else Client(name, examples=examples) for name, examples in told]
 
 
-def _natural(name: str) -> list[tuple[bool, int, str]]:
-    """Return a key that puts client-2 before client-10."""
-    return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in re.split(r"([0-9]+)", name)]
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Return a key that puts client-2 before client-10: digits by length first, words by letters."""
+    parts = [part.lstrip("0") if part.isascii() and part.isdecimal() else part for part in re.split(r"([0-9]+)", name)]
+    return [(len(part) if place % 2 else 0, part) for place, part in enumerate(parts)]

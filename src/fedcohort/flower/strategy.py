@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
+from flwr.serverapp.exception import AggregationError, InconsistentMessageReplies
 from flwr.serverapp.strategy import Result, Strategy
 
 from fedcohort.checks import known, positive, whole
-from fedcohort.flower import checkpoint
-from fedcohort.flower.aggregation import AGGREGATIONS, as_record, paper, shares_of
+from fedcohort.flower import checkpoint, wrapped
+from fedcohort.flower.aggregation import AGGREGATIONS, as_record, like, paper, shares_of
 from fedcohort.flower.grid import DeadlineGrid, Shown
 from fedcohort.flower.journal import Journal, Totals, row_of
 from fedcohort.flower.judging import Rules, Verdict, judge, sound_evaluations
@@ -68,15 +69,15 @@ class CohortStrategy(Strategy):
         resume: bool = False,
         tensorboard: bool = False,
     ) -> None:
-        _refuse_sampling(strategy)
-        self.strategy, self.minimums = strategy, _minimums(strategy)
+        wrapped.refuse_unfit(strategy, known("aggregation", aggregation, AGGREGATIONS), resume)
+        self.strategy, self.aggregation = strategy, aggregation
+        self.minimums, self.numbers = wrapped.minimums(strategy), wrapped.numbers(strategy)
         self.cohort_size = _cohort_size(selector, cohort_size)
         self.choice = _buildable(selector, self.cohort_size) if isinstance(selector, str) else selector
         self.deadline = None if deadline is None else positive("deadline", deadline)
         self.seed = whole("seed", seed, 0)
         self.num_clients = None if num_clients is None else whole("num_clients", num_clients, self.cohort_size)
-        self.aggregation = known("aggregation", aggregation, AGGREGATIONS)
-        self.rules = Rules(limits or Limits(), str(getattr(strategy, "weighted_by_key", "num-examples")), loss_key)
+        self.rules = Rules(limits or Limits(), str(wrapped.setting(strategy, "weighted_by_key", "num-examples")), loss_key)
         self.close_early, self.wait = close_early, positive("wait", wait)
         self.folder, self.resume, self.tensorboard = None if folder is None else Path(folder), resume, tensorboard
         if self.folder is None and (resume or tensorboard):
@@ -98,7 +99,7 @@ class CohortStrategy(Strategy):
         """Play the rounds that are left; with `resume`, from the one after the last that was finished."""
         train_config, evaluate_config = train_config or ConfigRecord(), evaluate_config or ConfigRecord()
         on_time = DeadlineGrid(
-            grid, self.deadline, close_early=self.close_early, meanwhile=lambda left: self.registry.look(grid, left)
+            grid, self.deadline, close_early=self.close_early, meanwhile=lambda: self.registry.look(grid, at_once=False)
         )
         arrays, done = self._begin(grid, initial_arrays, whole("num_rounds", num_rounds, 1))
         result = Result()
@@ -116,7 +117,7 @@ class CohortStrategy(Strategy):
             if tested is not None:
                 result.evaluate_metrics_clientapp[server_round] = tested
             self._evaluate_here(evaluate_fn, server_round, arrays, result)
-        self.registry.close(grid)
+        self.journal.close()
         result.arrays = arrays
         return result
 
@@ -144,9 +145,8 @@ class CohortStrategy(Strategy):
             raise ValueError("configure_train must be called before aggregate_train")
         answers = {reply.metadata.reply_to_message_id: reply for reply in replies}
         verdicts = judge(asked.messages, answers, asked.model, self.rules)
-        clients = asked.cohort.clients.tolist()
-        for index, verdict in zip(clients, verdicts, strict=True):
-            self.registry.note(index, verdict.fate, verdict.examples)
+        for index, message, verdict in zip(asked.cohort.clients.tolist(), asked.messages, verdicts, strict=True):
+            self.registry.note(index, message.metadata.dst_node_id, verdict.fate, verdict.examples)
         arrays, metrics = self._aggregate(server_round, asked.model, [verdict for verdict in verdicts if verdict.reply])
         success = np.array([verdict.reply is not None for verdict in verdicts], dtype=np.bool_)
         loss = np.array([verdict.loss for verdict in verdicts]) if self.rules.loss_key else None
@@ -185,25 +185,25 @@ class CohortStrategy(Strategy):
         state = checkpoint.load(self.folder, self.resume, as_model(initial)) if self.folder else None
         if state:
             self.registry.load_state_dict(state["registry"])
-        self._gather(grid)
-        self._selector = self._make_selector(num_rounds)
-        done = 0
+        self._gather(grid, 1 if state else self.cohort_size)
+        size = int(state["selector"]["num_clients"]) if state else len(self.registry)
+        self._selector, self.totals, done = self._make_selector(size, num_rounds), Totals(), 0
         if state:
             self._selector.load_state_dict(state["selector"])
-            checkpoint.restore_strategy(self.strategy, state["strategy"])
+            wrapped.restore(self.strategy, state["strategy"])
             self.totals, done = Totals(**state["totals"]), int(state["round"])
             log.info("resumed after round %d from %s", done, self.folder)
         self.journal = Journal(self.folder, done, self.tensorboard)
         return (as_record(state["model"]) if state else initial), done
 
-    def _gather(self, grid: Grid) -> None:
-        """Wait for the clients; too few to ask is an error, some missing or a deadline too short for them a warning."""
+    def _gather(self, grid: Grid, least: int) -> None:
+        """Wait for the clients; too few to begin is an error, some missing or a deadline too short for them a warning."""
         wanted = self.num_clients or self.cohort_size
         self.registry.gather(grid, wanted, self.wait)
         there, times = len(self.registry.available), self.registry.start_up
         if there == 0:
             raise ValueError(f"wait must be long enough for a client to connect, got {self.wait:g} s in which none did")
-        if there < self.cohort_size:
+        if there < least:
             raise ValueError(
                 f"cohort_size must be at most {there}, as many clients connected in {self.wait:g} s, got {self.cohort_size}"
             )
@@ -217,8 +217,7 @@ class CohortStrategy(Strategy):
                 float(np.median(times)),
             )
 
-    def _make_selector(self, num_rounds: int) -> Selector:
-        size = len(self.registry)
+    def _make_selector(self, size: int, num_rounds: int) -> Selector:
         if isinstance(self.choice, str):
             return make_selector(self.choice, Federation(size, self.cohort_size, rng=self.seed, horizon=num_rounds))
         if self.choice.num_clients < size:
@@ -227,9 +226,8 @@ class CohortStrategy(Strategy):
 
     def _available(self, grid: Grid) -> Any:
         """Return who is there, None for everyone; if nobody is, wait for someone as long as a round may take."""
-        self.registry.look(grid, 0.0, at_once=True)  # strangers are asked while the round is under way: they delay nobody
-        if not self.registry.available:
-            self.registry.gather(grid, 1, self.deadline or self.wait)
+        self.registry.look(grid)
+        self.registry.wait_for_anybody(grid, self.deadline or self.wait)
         if (newcomers := len(self.registry) - self.selector.num_clients) > 0:
             self.selector.join(newcomers)
         there = self.registry.available
@@ -254,21 +252,29 @@ class CohortStrategy(Strategy):
     def _aggregate(
         self, server_round: int, model: Model, returned: list[Verdict]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """Return the new model and averaged metrics; nothing if no model arrived, and no model that is not finite."""
+        """Return the new model and averaged metrics; nothing if no model arrived or what they came to is no model."""
         replies = [verdict.reply for verdict in returned if verdict.reply]
         if not replies:
             return None, None
-        if self.aggregation == "wrapped":
-            arrays, metrics = self.strategy.aggregate_train(server_round, replies)
-        else:
-            shares = shares_of([verdict.examples for verdict in returned], self.registry.examples)
-            arrays = as_record(paper(model, [verdict.model for verdict in returned if verdict.model], shares))
-            average = getattr(self.strategy, "train_metrics_aggr_fn", None)
-            metrics = average([reply.content for reply in replies], self.rules.examples_key) if average else None
-        if arrays is not None and not all(np.isfinite(part).all() for part in as_model(arrays).values()):
+        before = wrapped.attributes(self.strategy)
+        try:
+            if self.aggregation == "wrapped":
+                arrays, metrics = self.strategy.aggregate_train(server_round, replies)
+                new = like(as_model(arrays), model) if arrays else {}
+            else:
+                shares = shares_of([verdict.examples for verdict in returned], self.registry.examples)
+                new = paper(model, [verdict.model for verdict in returned if verdict.model], shares)
+                average = wrapped.setting(self.strategy, "train_metrics_aggr_fn")
+                metrics = average([reply.content for reply in replies], self.rules.examples_key) if average else None
+        except (AggregationError, InconsistentMessageReplies) as error:
+            log.error("round %d: the strategy could not aggregate; the model stays as it was: %s", server_round, error)
+            wrapped.undo(self.strategy, before)
+            return None, None
+        if not all(np.isfinite(part).all() for part in new.values()):
             log.error("round %d: the aggregated model is not finite; the model stays as it was", server_round)
+            wrapped.undo(self.strategy, before)
             return None, metrics
-        return arrays, metrics
+        return (as_record(new) if new else None), metrics
 
     def _write_down(self, server_round: int, asked: Asked, verdicts: list[Verdict]) -> None:
         names = [self.registry.name(index) for index in asked.cohort.clients.tolist()]
@@ -288,7 +294,7 @@ class CohortStrategy(Strategy):
                 "model": as_model(arrays),
                 "selector": self.selector.state_dict(),
                 "registry": self.registry.state_dict(),
-                "strategy": checkpoint.strategy_state(self.strategy),
+                "strategy": wrapped.state_of(self.strategy, self.numbers),
                 "totals": asdict(self.totals),
             }
             checkpoint.save(self.folder, state)
@@ -316,19 +322,3 @@ def _buildable(name: str, cohort_size: int) -> str:
     except ValueError as error:
         raise ValueError(f"selector must be an object, not the name {name!r}, where {error}") from None
     return name
-
-
-def _refuse_sampling(strategy: Strategy) -> None:
-    """Refuse a strategy that would train only a part of those selected."""
-    for layer in checkpoint.layers(strategy):
-        fraction = getattr(layer, "fraction_train", 1.0)
-        if fraction != 1.0:
-            raise ValueError(f"fraction_train of the strategy must be 1.0, as the selector decides who trains, got {fraction}")
-
-
-def _minimums(strategy: Strategy) -> list[tuple[Strategy, str, int]]:
-    """Return how many nodes a strategy asks for at least, layer by layer."""
-    names = ("min_train_nodes", "min_evaluate_nodes", "min_available_nodes")
-    return [
-        (layer, name, getattr(layer, name)) for layer in checkpoint.layers(strategy) for name in names if hasattr(layer, name)
-    ]

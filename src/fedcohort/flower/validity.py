@@ -49,6 +49,8 @@ def trained_model(reply: RecordDict, sent: Model, limits: Limits) -> Model:
     for name, mine in sent.items():
         try:
             theirs = record[name].numpy()
+            if not isinstance(theirs, np.ndarray):
+                raise TypeError("it is not one array")
         except Exception as error:  # whatever a client sent as an array, it is the client's fault and ends here
             raise ValueError(f"array {name!r} cannot be read: {error}") from None
         if theirs.shape != mine.shape or theirs.dtype != mine.dtype:
@@ -77,9 +79,23 @@ def declared_metrics(reply: RecordDict, examples_key: str, limits: Limits) -> Ma
         low, high = limits.least_examples, limits.most_examples
         raise ValueError(f"{examples_key!r} must be between {low:g} and {high:g}, got {examples!r}")
     for name, value in metrics.items():
-        if not all(isfinite(part) for part in (value if isinstance(value, list) else [value])):
+        if not all(_finite(part) for part in (value if isinstance(value, list) else [value])):
             raise ValueError(f"metric {name!r} is not finite")
     return metrics
+
+
+def _finite(value: float) -> bool:
+    try:
+        return isfinite(value)
+    except OverflowError:  # a whole number that no float can hold
+        return False
+
+
+def in_order(reply: RecordDict, sent: Model) -> None:
+    """Put the arrays of a valid reply into the order of the model: some strategies match them by place, not by name."""
+    name, record = next(iter(reply.array_records.items()))
+    if list(record) != list(sent):
+        reply[name] = ArrayRecord({part: record[part] for part in sent})
 
 
 def schema(reply: RecordDict) -> tuple[Any, ...]:

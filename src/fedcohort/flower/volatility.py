@@ -19,6 +19,7 @@ def volatility(seed: int | None = None, rates: tuple[float, ...] = PAPER_RATES) 
 
     seed: None takes `seed` of the run's configuration.
     """
+    class_rates(max(1, len(rates)), rates)  # refuses what is no rate here, not on every client
     return partial(fail_by_lot, seed=None if seed is None else whole("seed", seed, 0), rates=tuple(rates))
 
 

@@ -1,0 +1,101 @@
+"""The strategy that is wrapped: what it may be, what of it is asked for, and what it keeps between rounds."""
+
+from typing import Any
+
+import numpy as np
+from flwr.app import ArrayRecord
+from flwr.serverapp.strategy import FedXgbBagging, FedXgbCyclic, Strategy
+
+from fedcohort.flower.aggregation import as_record
+from fedcohort.flower.validity import as_model
+
+MINIMUMS = ("min_train_nodes", "min_evaluate_nodes", "min_available_nodes")
+
+
+def layers(strategy: Strategy) -> list[Strategy]:
+    """Return a strategy and those it wraps itself, as the differentially private ones do."""
+    inner = getattr(strategy, "strategy", None)
+    return [strategy, *(layers(inner) if isinstance(inner, Strategy) else [])]
+
+
+def setting(strategy: Strategy, name: str, default: Any = None) -> Any:
+    """Return a setting of the outermost layer that has it."""
+    return next((getattr(layer, name) for layer in layers(strategy) if hasattr(layer, name)), default)
+
+
+def refuse_unfit(strategy: Strategy, aggregation: str, resume: bool) -> None:
+    """Refuse a strategy that would not do what it is for if it were wrapped."""
+    if not isinstance(strategy, Strategy):
+        raise ValueError(f"strategy must be one of flwr.serverapp.strategy, got {strategy!r}")
+    fraction = setting(strategy, "fraction_train", 1.0)
+    if fraction != 1.0:
+        raise ValueError(f"fraction_train of the strategy must be 1.0, as the selector decides who trains, got {fraction}")
+    if any(isinstance(layer, FedXgbBagging | FedXgbCyclic) for layer in layers(strategy)):
+        raise ValueError(f"strategy must average arrays of fixed shapes, got {type(strategy).__name__}, which collects trees")
+    if aggregation == "paper" and len(layers(strategy)) > 1:
+        raise ValueError(f"aggregation must be 'wrapped' for {type(strategy).__name__}, whose protection it is, got 'paper'")
+    if resume and setting(strategy, "accountant") is not None:
+        raise ValueError(
+            "resume must be False where the strategy has a privacy accountant, which no checkpoint holds, got True"
+        )
+
+
+def minimums(strategy: Strategy) -> list[tuple[Strategy, str, int]]:
+    """Return how many nodes a strategy asks for at least, layer by layer."""
+    return [(layer, name, getattr(layer, name)) for layer in layers(strategy) for name in MINIMUMS if hasattr(layer, name)]
+
+
+def numbers(strategy: Strategy) -> list[dict[str, float]]:
+    """Return the real numbers among a strategy's attributes, layer by layer; some learn, such as an adaptive clipping norm."""
+    return [{name: value for name, value in vars(layer).items() if type(value) is float} for layer in layers(strategy)]
+
+
+def state_of(strategy: Strategy, first: list[dict[str, float]]) -> dict[str, Any]:
+    """Return what a strategy keeps between rounds: its arrays, such as FedAdam's moments, and numbers that have changed."""
+    state: dict[str, Any] = {}
+    for depth, (layer, then) in enumerate(zip(layers(strategy), first, strict=True)):
+        held = vars(layer).items()
+        arrays = {name: _plain(value) for name, value in held if _is_arrays(value)}
+        changed = {name: {"number": value} for name, value in held if name in then and value != then[name]}
+        state[str(depth)] = arrays | changed
+    return state
+
+
+def restore(strategy: Strategy, state: dict[str, Any]) -> None:
+    """Give a strategy back what it kept."""
+    for depth, layer in enumerate(layers(strategy)):
+        for name, value in state.get(str(depth), {}).items():
+            setattr(layer, name, _unplain(value))
+
+
+def attributes(strategy: Strategy) -> list[dict[str, Any]]:
+    """Return all attributes as they are, to undo an aggregation that went wrong."""
+    return [dict(vars(layer)) for layer in layers(strategy)]
+
+
+def undo(strategy: Strategy, before: list[dict[str, Any]]) -> None:
+    """Put the attributes back."""
+    for layer, values in zip(layers(strategy), before, strict=True):
+        vars(layer).update(values)
+
+
+def _is_arrays(value: Any) -> bool:
+    if isinstance(value, ArrayRecord | np.ndarray):
+        return True
+    parts = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    return bool(parts) and all(isinstance(part, np.ndarray) for part in parts)
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    if isinstance(value, ArrayRecord):
+        return {"record": as_model(value)}
+    if isinstance(value, np.ndarray):
+        return {"single": value}
+    return {"dict": value} if isinstance(value, dict) else {"list": {str(place): part for place, part in enumerate(value)}}
+
+
+def _unplain(value: dict[str, Any]) -> Any:
+    kind, held = next(iter(value.items()))
+    if kind == "record":
+        return as_record(held)
+    return list(held.values()) if kind == "list" else held
