@@ -92,7 +92,8 @@ def test_everything_is_reproduced_at_a_small_scale_then_only_shown_then_shown_fr
     code, _, err = call(*args, "--from", "small", "--out", "again")
     assert (code, err) == (0, "")
     again = {path.relative_to("again"): path.read_bytes() for path in Path("again").rglob("*.csv")}
-    assert again == {path.relative_to("run"): content for path, content in before.items()}
+    kept = {path.relative_to("run"): content for path, content in before.items() if path.parent.name != "regret"}
+    assert again == kept  # of the regret, the claims alone: its curves are not small
 
 
 def test_a_time_budget_stops_between_rounds_and_the_same_call_goes_on_to_the_same_end(monkeypatch):
