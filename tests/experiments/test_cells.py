@@ -53,6 +53,14 @@ def test_the_papers_value_is_outside_beyond_two_standard_deviations(seen, paper,
     assert Cell(seen, paper).outside is outside
 
 
+def test_fewer_rounds_than_the_papers_say_nothing_of_what_it_reached_later():
+    assert Cell((inf, inf), 700.0, played=600).outside is None
+    assert Cell((inf, inf), inf, played=600).outside is None
+    assert Cell((inf, inf), 500.0, played=600).outside is True
+    assert ours(Cell((inf, inf), 700.0, played=600), [result()] * 2, 0.45) == "not in 600"
+    assert cell_of(setting("cifar10", {"rounds": 9}), ("random", "iid", "paper", 0.0), [], 0.45).played == 9
+
+
 def test_mean_sd_and_difference_are_those_worked_by_hand():
     cell = Cell((100.0, 110.0, 120.0, inf), 100.0)
     assert (cell.mean, cell.sd, cell.difference) == (110.0, 10.0, 10.0)

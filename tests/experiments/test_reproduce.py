@@ -70,29 +70,26 @@ def same_runs(one, other):
 
 @pytest.mark.slow
 def test_everything_is_reproduced_at_a_small_scale_then_only_shown_then_shown_from_compact_results(call, monkeypatch):
-    monkeypatch.setattr(report, "available", lambda: True)
-    args = ("all", "--dataset", "digits", "--rounds", "6", "--seeds", "1")
+    args = ("all", "--dataset", "digits", "--rounds", "4", "--seeds", "1")
     code, out, err = call(*args, "--out", "run", "--export", "small")
     assert (code, err) == (0, "")
     for name in NAMES:
         assert (Path("run") / name / f"{name}.md").read_text().startswith("# ")
         assert (Path("run") / name / f"{name}.tex").exists()
-    for name in ("figure3", "figure4", "figure5", "figure6", "figure7", "regret"):
-        assert (Path("run") / name / f"{name}.png").stat().st_size > 5000
     assert "pow-d: from its training runs" in out  # figures 3 and 4 show it once it is trained
     assert "not run" not in (Path("run") / "table3" / "table3.md").read_text()
     trained = [run.of for run in gathered(Path("run"))]
     assert len(trained) == 28 + 2 * 14 + 2 * 8 + 10  # table3, k = 10 and 30, two rules, exact sampling with robust: none twice
 
     monkeypatch.setattr(training, "Trial", None)  # nothing is trained again
-    monkeypatch.setattr(report, "available", lambda: False)
     before = {path: path.read_bytes() for path in Path("run").rglob("*.csv")}
     assert call("table3", "figure7", *args[1:], "--out", "run")[0] == 0
     assert {path: path.read_bytes() for path in Path("run").rglob("*.csv")} == before
     code, _, err = call(*args, "--from", "small", "--out", "again")
     assert (code, err) == (0, "")
     again = {path.relative_to("again"): path.read_bytes() for path in Path("again").rglob("*.csv")}
-    assert again == {path.relative_to("run"): content for path, content in before.items()}
+    kept = {path.relative_to("run"): content for path, content in before.items() if path.parent.name != "regret"}
+    assert again == kept  # of the regret, the claims alone: its curves are not small
 
 
 def test_a_time_budget_stops_between_rounds_and_the_same_call_goes_on_to_the_same_end(monkeypatch):
@@ -224,6 +221,16 @@ def test_a_mistake_ends_with_code_2_and_one_line(call, tmp_path, args, message):
     assert err.count("\n") == 1
     assert re.search(message, err)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_ends_with_code_130_and_says_how_to_go_on(call, monkeypatch):
+    def interrupted(self, wanted):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training.Training, "complete", interrupted)
+    code, out, err = call("table3", "--dataset", "digits", "--out", "run")
+    assert (code, out) == (130, "")
+    assert "`reproduce` goes on with the same command" in err
 
 
 def test_out_that_is_a_file_is_refused(call):

@@ -69,10 +69,14 @@ def values(runs: Sequence[Result], quantity: Quantity) -> dict[int, float]:
 
 @dataclass(frozen=True)
 class Cell:
-    """What the seeds say of one quantity, beside the paper's value if it has one; both infinite for never."""
+    """What the seeds say of one quantity, beside the paper's value if it has one; both infinite for never.
+
+    played: the rounds, if they were fewer than the paper's: a later value cannot be compared.
+    """
 
     values: tuple[float, ...]
     paper: float | None = None
+    played: float = inf
 
     @property
     def reached(self) -> Floats:
@@ -100,7 +104,7 @@ class Cell:
 
         A run that never got there makes the spread endless upwards; "never" is outside if every run got there.
         """
-        if self.paper is None or len(self.values) < 2:
+        if self.paper is None or len(self.values) < 2 or self.paper > self.played:
             return None
         if self.paper == inf:
             return self.reached.size == len(self.values)

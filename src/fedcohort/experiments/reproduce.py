@@ -147,8 +147,7 @@ def evidence(source: Path, pool: Pool, changes: Changes) -> Evidence:
         kept, results = simulated.stored(source / "figure3")
         more["asked"] = simulated.asked(kept, results, powd(pool, changes, kept.rounds))
         more["classes"], more["cohort"] = class_of(kept.num_clients, len(kept.rates)), kept.cohort_size
-    if (source / "regret" / "settings.json").exists():
-        more["regret"] = simulated.room(*simulated.stored(source / "regret"))
+    more["regret"] = simulated.room(source / "regret")
     return Evidence(trained, played, **more)
 
 
@@ -158,11 +157,8 @@ def export(out: Path, to: Path, ending: str = ".parquet") -> list[Path]:
     ending: .parquet, or .npz where there is no pyarrow; both are read by `reports`.
     """
     known("ending", ending, (".parquet", ".npz"))
-    for name in EXPERIMENTS:
-        for path in (out / name).glob("*"):
-            if path.name in ("settings.json", "results.npz") and out != to:
-                (to / name).mkdir(parents=True, exist_ok=True)
-                (to / name / path.name).write_bytes(path.read_bytes())
+    if out != to:
+        simulated.export(out, to)
     both: dict[str, Result] = {}
     by_set: dict[str, list[Result]] = {}
     for result in [*gathered(to), *gathered(out)]:

@@ -1,5 +1,6 @@
 """Experiments without training: play once, keep, report."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,9 @@ from fedcohort.experiments.registry import EXPERIMENTS, Experiment
 from fedcohort.experiments.results import Result
 from fedcohort.experiments.simulation import Played, Progress, Setting, arrays
 from fedcohort.reports.report import Report
-from fedcohort.store import claim, load, save
+from fedcohort.store import claim, load, save, written_whole
+
+ROOM = "room.json"
 
 
 def played(name: str, experiment: Experiment, folder: Path, overwrite: bool, told: Progress | None = None) -> dict[str, Played]:
@@ -74,8 +77,25 @@ def asked(setting: Setting, results: dict[str, Played], powd: Mapping[int, Resul
     return found
 
 
-def room(setting: Setting, results: dict[str, Played]) -> dict[str, list[float]]:
-    """Return the paper's bound less regret, by case and seed."""
+def export(out: Path, to: Path) -> None:
+    """Copy what is small: figures 3 and 4, and of the regret, whose curves are long, the end of each."""
+    for name in EXPERIMENTS:
+        if not (out / name / "settings.json").exists():
+            continue
+        if name == "regret":
+            with written_whole(to / name / ROOM) as draft:
+                draft.write_text(json.dumps(room(out / name)) + "\n")
+            continue
+        for file in ("results.npz", "settings.json"):
+            with written_whole(to / name / file) as draft:
+                draft.write_bytes((out / name / file).read_bytes())
+
+
+def room(folder: Path) -> dict[str, list[float]]:
+    """Return the paper's bound less regret, by case and seed, from what a folder holds; nothing if it holds nothing."""
+    if not (folder / "settings.json").exists():
+        return dict(json.loads((folder / ROOM).read_text())) if (folder / ROOM).exists() else {}
+    setting, results = stored(folder)
     return {
         case.name: (regret.bound_so_far(case, sharp=False)[-1] - regret.regret_so_far(case, results[case.name])[:, -1]).tolist()
         for case in regret.cases(setting)

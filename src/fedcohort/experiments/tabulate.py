@@ -25,9 +25,10 @@ def cell_of(of: Comparison, key: Key, runs: Sequence[Result], quantity: Quantity
     """Return a cell with the paper's value, if the table is of the paper's data; its final accuracy needs its rounds, too."""
     selector, partition, aggregation, mu = key
     paper = published.table(of.dataset).get((selector, partition, mu), {}) if aggregation == "paper" else {}
-    same_end = published.TABLES.get(of.dataset) == of.rounds
-    comparable = quantity != "final" or same_end
-    return Cell(tuple(values(runs, quantity).values()), paper.get(quantity) if comparable and _same_setting(of) else None)
+    shorter = of.rounds < published.TABLES.get(of.dataset, 0)
+    comparable = quantity != "final" or published.TABLES.get(of.dataset) == of.rounds
+    value = paper.get(quantity) if comparable and _same_setting(of) else None
+    return Cell(tuple(values(runs, quantity).values()), value, of.rounds if shorter else inf)
 
 
 def _same_setting(of: Comparison) -> bool:
@@ -92,7 +93,7 @@ def ours(cell: Cell, runs: Sequence[Result], quantity: Quantity) -> str:
     if not cell.values:
         return f"not by {max(len(run.accuracy) for run in runs)}" if quantity != "final" else "unfinished"
     if not cell.reached.size:
-        return "never"
+        return "never" if cell.played == inf else f"not in {cell.played:g}"
     spread = "" if isnan(cell.sd) else f" ± {amount(cell.sd, quantity)}"
     some = "" if cell.reached.size == len(cell.values) else f" ({cell.reached.size} of {len(cell.values)})"
     return f"{amount(cell.mean, quantity)}{spread}{some}"

@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+from made import result
+
+from fedcohort.experiments import figure6, figure7
+from fedcohort.experiments.artefact import Pool
+from fedcohort.experiments.curves import sampled, stacked
+from fedcohort.experiments.paper import setting
+
+
+def test_runs_of_different_lengths_are_stacked_and_end_in_nan():
+    curves = stacked([result(accuracy=(0.1, 0.2, 0.3)), result(accuracy=(0.5,), rounds=3)])
+    np.testing.assert_allclose(curves, [[0.1, 0.2, 0.3], [0.5, np.nan, np.nan]], rtol=1e-6)
+
+
+def test_a_few_points_of_each_curve_end_with_the_last_round():
+    (row,) = sampled({"random": np.linspace(0.01, 1, 100)[None]})
+    assert row == {"scheme": "Random"} | {f"{t}": f"{t:.1f}" for t in range(10, 101, 10)}
+    (short,) = sampled({"random": np.array([[0.1, 0.2]])})
+    assert short == {"scheme": "Random", "1": "10.0", "2": "20.0"}
+
+
+@pytest.fixture
+def runs():
+    """Return two seeds of Random on CIFAR-10, and one with another cohort that is not finished."""
+    of = setting("cifar10", {})
+    curve = np.linspace(0.1, 0.7, 2500)
+    seeds = [result(of, curve, first_seed=seed) for seed in (0, 1)]
+    return [*seeds, result(of, curve[:300], rounds=2500, cohort=30)]
+
+
+def test_figure6_draws_the_panels_that_were_run_with_the_papers_points(runs):
+    figure = figure6.report({}, Pool(runs)).figures()["figure6"]
+    (panel,) = figure.axes
+    assert panel.get_title() == "iid, FedAvg"
+    points = [tuple(line.get_xydata()[0]) for line in panel.lines if line.get_marker() == "o"]
+    assert points == [(121, 0.45), (251, 0.55), (515, 0.65)]
+
+
+def test_figure7_has_a_panel_for_each_cohort_and_says_what_was_not_run(runs):
+    made = figure7.report({}, Pool(runs))
+    assert [panel.get_title() for panel in made.figures()["figure7"].axes] == ["cifar10, iid, k = 20", "cifar10, iid, k = 30"]
+    assert "Not run: cifar10, k=10, T=2500." in made.notes
+    rows = {(row["scheme"], row["k"]): row for row in made.tables["cifar10, T=2500, iid"]}
+    assert rows["Random", 30]["@45"] == "not by 300"
+    assert rows["Random", 30]["final"] == "unfinished"
+    assert rows["FedCS", 20]["@45"] == "not run"
+
+
+def test_without_results_there_is_no_figure():
+    assert figure6.report({}, Pool([])).figures() == figure7.report({}, Pool([])).figures() == {}
