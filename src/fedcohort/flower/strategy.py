@@ -117,6 +117,7 @@ class CohortStrategy(Strategy):
             if tested is not None:
                 result.evaluate_metrics_clientapp[server_round] = tested
             self._evaluate_here(evaluate_fn, server_round, arrays, result)
+        self.registry.close(grid)
         self.journal.close()
         result.arrays = arrays
         return result
