@@ -78,15 +78,16 @@ def _timer(seconds: float) -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         raise Stopped
 
-    start = time()
+    start, (left, again) = time(), signal.getitimer(signal.ITIMER_REAL)
     before: Any = signal.signal(signal.SIGALRM, stop)
-    left, again = signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6), RING_AGAIN)
     try:
+        signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6), RING_AGAIN)
         yield
     finally:
         try:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
-        finally:  # the alarm may ring just here
+        finally:  # the alarm may ring just here, and would again in a second
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
             signal.signal(signal.SIGALRM, before)
             if left:
                 signal.setitimer(signal.ITIMER_REAL, max(left - (time() - start), 1e-6), again)

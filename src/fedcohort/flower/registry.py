@@ -99,8 +99,9 @@ class Registry:
 
     def close(self, grid: Grid) -> None:
         """Wait for questions that are still open, until they are answered or expire: nothing is to be left behind."""
+        end = time() + QUESTION_LIVES + 1
         self._hear(grid)
-        while self.queries:
+        while self.queries and time() < end:
             sleep(0.25)
             self._hear(grid)
 
@@ -180,7 +181,7 @@ class Registry:
     def _settle(self, nodes: dict[int, Any]) -> None:
         """Put every client on its node: of several that claim one name, a registered one, then the one that connected last."""
         claims = self._claims(nodes)
-        for name in sorted(set(claims) - {client.name for client in self.known}, key=_natural):
+        for name in sorted(set(claims) - {client.name for client in self.known}, key=lambda name: (_natural(name), name)):
             self._place(Client(name))
         for client in self.known:
             rivals = sorted(
