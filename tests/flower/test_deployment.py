@@ -57,7 +57,7 @@ class Run:
 
     def __init__(self, lab, folder, config, *more, hold=()):
         self.lab, self.folder = lab, folder
-        self.config = {"folder": str(folder), "cohort": 3, "rounds": 4, "deadline": DEADLINE, "wait": 60.0, **config}
+        self.config = {"folder": str(folder), "cohort": 3, "rounds": 4, "deadline": DEADLINE, "wait": 120.0, **config}
         folder.mkdir(exist_ok=True, parents=True)
         for round in hold:
             (folder / f"hold-{round}").touch()

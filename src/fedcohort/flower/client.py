@@ -14,7 +14,7 @@ from time import time
 from types import FrameType
 from typing import Any
 
-from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.app import ConfigRecord, Context, Message, MessageType, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.clientapp.typing import ClientAppCallable, Mod
 
@@ -48,6 +48,8 @@ def force_stop(message: Message, context: Context, call_next: ClientAppCallable,
     `grace` seconds, or a fifth of the time if that is less, are for the answer to travel: it tells the server that the client
     is alive. What is not finished by then could not have arrived either.
     """
+    if message.metadata.message_type.split(".")[0] == MessageType.QUERY:
+        return call_next(message, context)  # a question is no work: a late answer is as good
     ttl = message.metadata.ttl
     moment = message.metadata.created_at + ttl - min(grace, 0.2 * ttl)
     before = _set_deadline(moment)

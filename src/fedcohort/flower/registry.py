@@ -20,12 +20,12 @@ from flwr.app import Message, MessageType, RecordDict
 from flwr.serverapp import Grid
 
 from fedcohort.flower.client import IDENTITY
-from fedcohort.flower.outcomes import Fate, fate_of_error
+from fedcohort.flower.outcomes import STOPPED, Fate, fate_of_error
 from fedcohort.flower.private import UNDELIVERED, forget_undelivered
 
 log = logging.getLogger("flwr.fedcohort")
 BETWEEN_LOOKS = 1.0  # seconds
-QUESTION_LIVES = 30.0  # seconds a node has to say who it is before it is asked again
+QUESTION_LIVES = 60.0  # seconds a node has to say who it is before it is asked again
 NO_HEARTBEAT = 1e6  # seconds: a node that is online for longer than this has no heartbeat, as in the simulation engine
 LONGEST_NAME = 200
 
@@ -164,7 +164,7 @@ class Registry:
                 name = str(said.get("name", "")) if said else ""
                 self.names[node] = name if len(name) <= LONGEST_NAME else ""
                 self.start_up.append(time() - asked_at)
-            elif reply.error.code not in UNDELIVERED:
+            elif reply.error.code not in (*UNDELIVERED, STOPPED):
                 self.names[node] = ""
                 why = fate_of_error(reply.error).reason
                 log.warning("node %d does not say which client it is; after a restart it will be a new one: %s", node, why)
