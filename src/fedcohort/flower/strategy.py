@@ -20,7 +20,7 @@ from fedcohort.flower.grid import DeadlineGrid, Shown
 from fedcohort.flower.journal import Journal, Totals, row_of
 from fedcohort.flower.judging import Rules, Verdict, judge, sound_evaluations
 from fedcohort.flower.registry import Registry
-from fedcohort.flower.validity import Limits, Model, as_model
+from fedcohort.flower.validity import Limits, Model, all_finite, as_model
 from fedcohort.selection.protocol import Cohort, Outcome, Selector
 from fedcohort.selection.registry import SELECTORS, Federation, make_selector
 
@@ -261,9 +261,9 @@ class CohortStrategy(Strategy):
         try:
             if self.aggregation == "wrapped":
                 arrays, metrics = self.strategy.aggregate_train(server_round, replies)
-                new = like(as_model(arrays), model) if arrays and set(arrays) == set(model) else {}
-                if arrays and not new:
+                if arrays and set(arrays) != set(model):
                     raise AggregationError(f"it returned other arrays than the model's: {', '.join(set(arrays) ^ set(model))}")
+                new = like(as_model(arrays), model) if arrays else {}
             else:
                 shares = shares_of([verdict.examples for verdict in returned], self.registry.examples)
                 new = paper(model, [verdict.model for verdict in returned if verdict.model], shares)
@@ -273,7 +273,7 @@ class CohortStrategy(Strategy):
             log.error("round %d: the strategy could not aggregate; the model stays as it was: %s", server_round, error)
             wrapped.undo(self.strategy, before)
             return None, None
-        if not all(np.isfinite(part).all() for part in new.values()):
+        if not all(all_finite(part) for part in new.values()):
             log.error("round %d: the aggregated model is not finite; the model stays as it was", server_round)
             wrapped.undo(self.strategy, before)
             return None, metrics

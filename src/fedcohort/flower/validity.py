@@ -3,12 +3,13 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf, isfinite
+from io import BytesIO
+from math import inf, isfinite, prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from flwr.app import ArrayRecord, RecordDict
+from flwr.app import Array, ArrayRecord, RecordDict
 
 from fedcohort.checks import positive
 
@@ -33,8 +34,31 @@ class Limits:
 
 
 def as_model(record: ArrayRecord) -> Model:
-    """Return the arrays of a record by name."""
-    return {name: array.numpy() for name, array in record.items()}
+    """Return the arrays of a record by name, to be read only."""
+    return {name: as_array(array) for name, array in record.items()}
+
+
+def as_array(array: Array) -> npt.NDArray[Any]:
+    """Return an array in the memory that holds its bytes: `Array.numpy` copies, which for large models is half of the work."""
+    if array.stype != "numpy.ndarray":
+        raise ValueError(f"it is a {array.stype}, not a numpy.ndarray")
+    if not array.data.startswith(np.lib.format.MAGIC_PREFIX):
+        raise ValueError("it is not one array")
+    file = BytesIO(array.data)
+    if np.lib.format.read_magic(file) != (1, 0):
+        return array.numpy()  # headers of another format, as long names have
+    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(file)
+    if dtype.hasobject:
+        raise ValueError("it holds objects")
+    values = np.frombuffer(array.data, dtype, count=prod(shape), offset=file.tell())
+    return values.reshape(shape, order="F" if by_columns else "C")
+
+
+def all_finite(values: npt.NDArray[Any]) -> bool:
+    """Return whether every number is finite; the extremes tell, as a nan is both, and cost no memory."""
+    if values.size == 0 or not np.issubdtype(values.dtype, np.floating):
+        return bool(np.isfinite(values).all())
+    return bool(np.isfinite(values.min()) and np.isfinite(values.max()))
 
 
 def trained_model(reply: RecordDict, sent: Model, limits: Limits) -> Model:
@@ -48,14 +72,12 @@ def trained_model(reply: RecordDict, sent: Model, limits: Limits) -> Model:
     model = {}
     for name, mine in sent.items():
         try:
-            theirs = record[name].numpy()
-            if not isinstance(theirs, np.ndarray):
-                raise TypeError("it is not one array")
+            theirs = as_array(record[name])
         except Exception as error:  # whatever a client sent as an array, it is the client's fault and ends here
             raise ValueError(f"array {name!r} cannot be read: {error}") from None
         if theirs.shape != mine.shape or theirs.dtype != mine.dtype:
             raise ValueError(f"array {name!r} must be {mine.dtype}{mine.shape}, got {theirs.dtype}{theirs.shape}")
-        if not np.isfinite(theirs).all():
+        if not all_finite(theirs):
             raise ValueError(f"array {name!r} is not finite")
         model[name] = theirs
     if limits.max_norm < inf and not (change := distance(model, sent)) <= limits.max_norm:
