@@ -1,0 +1,73 @@
+"""What the site takes from elsewhere: files of the repository, and the help of the command line.
+
+`<!-- include: FILE -->` is replaced by a Markdown file of the repository, its links made to fit; `<!-- include: FILE, or: TEXT -->`
+by the text where there is no such file. `<!-- help: COMMAND -->` is replaced by what `fedcohort COMMAND --help` prints.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).resolve().parents[1]
+INCLUDE = re.compile(r"<!-- include: (?P<file>[^,\n]+?)(?:, or: (?P<otherwise>.*?))? -->", re.DOTALL)
+HELP = re.compile(r"<!-- help: ?(?P<command>[\w-]*) -->")
+LINK = re.compile(r"(?P<open>!?\[(?P<text>[^\]]*)\])\((?P<target>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
+SHOWN = (".svg", ".png", ".csv")  # files beside an included one that a page may show or link to
+PAGES = {  # where included files and folders live on the site
+    "CONTRIBUTING.md": "contributing.md",
+    "DEVIATIONS.md": "paper/errata.md",
+    "examples/flower-quickstart": "how-to/flower.md",
+    "examples/flower-quickstart/README.md": "how-to/flower.md",
+    "results/README.md": "paper/results.md",
+    "README.md": "index.md",
+}
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the pictures and tables that lie beside the results."""
+    for path in sorted((ROOT / "results").rglob("*")):
+        if path.suffix in SHOWN:
+            files.append(File.generated(config, path.relative_to(ROOT).as_posix(), abs_src_path=str(path)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    """Put in what the page asks for."""
+    here = PurePosixPath(page.file.src_uri)
+    markdown = INCLUDE.sub(lambda found: included(found["file"].strip(), found["otherwise"], here, files), markdown)
+    return HELP.sub(lambda found: f"```text\n{help_of(found['command'])}\n```", markdown)
+
+
+def included(name: str, otherwise: str | None, here: PurePosixPath, files: Files) -> str:
+    """Return the text of a file for the page `here`; where there is none, what to say instead."""
+    path = ROOT / name
+    if not path.is_file():
+        if otherwise is None:
+            raise FileNotFoundError(f"{here} includes {name}, which is not there")
+        return otherwise.strip()
+    return LINK.sub(lambda found: moved(found, PurePosixPath(name).parent, here, files), path.read_text(encoding="utf-8"))
+
+
+def moved(found: re.Match[str], folder: PurePosixPath, here: PurePosixPath, files: Files) -> str:
+    """Return a link as the page needs it: to the site's own copy, or without a link where the site has none."""
+    if "://" in found["target"]:
+        return found[0]
+    target = os.path.normpath(folder / found["target"])
+    on_site = PAGES.get(target, target.removeprefix("docs/"))
+    if files.get_file_from_path(on_site) is None:
+        return f"{found['text']}" if found["text"].startswith("`") else f"`{found['text']}`"
+    return f"{found['open']}({os.path.relpath(on_site, here.parent)}{found['anchor'] or ''})"
+
+
+def help_of(command: str) -> str:
+    """Return the help of a command, as wide as a page."""
+    code = "import sys; sys.argv[0] = 'fedcohort'; from fedcohort.cli import main; main()"
+    environ = {**os.environ, "COLUMNS": "100", "TERMINAL_WIDTH": "100", "NO_COLOR": "1"}
+    words = [sys.executable, "-c", code, *([command] if command else []), "--help"]
+    shown = subprocess.run(words, capture_output=True, encoding="utf-8", env=environ, check=True).stdout
+    return "\n".join(line.rstrip() for line in shown.splitlines()).strip()
