@@ -11,7 +11,7 @@ demo: $(VENV)/.ready-demo
 flower-demo: $(VENV)/.ready-flower
 	$(BIN)/python examples/flower-quickstart/demo.py
 
-test: $(VENV)/.ready-test lint docs
+test: $(VENV)/.ready-test lint
 	scripts/install-test-data
 	$(BIN)/pytest
 

@@ -1,7 +1,8 @@
 """What the site takes from elsewhere: files of the repository, and the help of the command line.
 
-`<!-- include: FILE -->` is replaced by a Markdown file of the repository, its links made to fit; `<!-- include: FILE, or: TEXT -->`
-by the text where there is no such file. `<!-- help: COMMAND -->` is replaced by what `fedcohort COMMAND --help` prints.
+`<!-- include: FILE -->` is replaced by a Markdown file of the repository, its links made to fit, its headings one level lower
+if the page has a title of its own; `<!-- include: FILE, or: TEXT -->` by the text where there is no such file.
+`<!-- help: COMMAND -->` is replaced by what `fedcohort COMMAND --help` prints.
 """
 
 import os
@@ -39,18 +40,26 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     """Put in what the page asks for."""
     here = PurePosixPath(page.file.src_uri)
-    markdown = INCLUDE.sub(lambda found: included(found["file"].strip(), found["otherwise"], here, files), markdown)
+    titled = bool(re.match(r"(?s)(---\n.*?---\n\s*)?# ", markdown))
+    markdown = INCLUDE.sub(lambda found: included(found["file"].strip(), found["otherwise"], here, files, titled), markdown)
     return HELP.sub(lambda found: f"```text\n{help_of(found['command'])}\n```", markdown)
 
 
-def included(name: str, otherwise: str | None, here: PurePosixPath, files: Files) -> str:
+def included(name: str, otherwise: str | None, here: PurePosixPath, files: Files, titled: bool) -> str:
     """Return the text of a file for the page `here`; where there is none, what to say instead."""
     path = ROOT / name
     if not path.is_file():
         if otherwise is None:
             raise FileNotFoundError(f"{here} includes {name}, which is not there")
         return otherwise.strip()
-    return LINK.sub(lambda found: moved(found, PurePosixPath(name).parent, here, files), path.read_text(encoding="utf-8"))
+    text = LINK.sub(lambda found: moved(found, PurePosixPath(name).parent, here, files), path.read_text(encoding="utf-8"))
+    return lowered(text) if titled else text
+
+
+def lowered(text: str) -> str:
+    """Return the text with every heading one level lower; a # inside a block is no heading."""
+    parts = re.split(r"(^```.*?^```$)", text, flags=re.MULTILINE | re.DOTALL)
+    return "".join(part if part.startswith("```") else re.sub(r"^#", "##", part, flags=re.MULTILINE) for part in parts)
 
 
 def moved(found: re.Match[str], folder: PurePosixPath, here: PurePosixPath, files: Files) -> str:
@@ -67,7 +76,7 @@ def moved(found: re.Match[str], folder: PurePosixPath, here: PurePosixPath, file
 def help_of(command: str) -> str:
     """Return the help of a command, as wide as a page."""
     code = "import sys; sys.argv[0] = 'fedcohort'; from fedcohort.cli import main; main()"
-    environ = {**os.environ, "COLUMNS": "100", "TERMINAL_WIDTH": "100", "NO_COLOR": "1"}
+    environ = {**os.environ, "COLUMNS": "92", "TERMINAL_WIDTH": "92", "NO_COLOR": "1"}
     words = [sys.executable, "-c", code, *([command] if command else []), "--help"]
     shown = subprocess.run(words, capture_output=True, encoding="utf-8", env=environ, check=True).stdout
     return "\n".join(line.rstrip() for line in shown.splitlines()).strip()

@@ -21,6 +21,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+import pytest
 import typer
 from typer.main import get_command
 
@@ -178,8 +179,8 @@ def run_fedcohort(words: list[str]) -> None:
     """Run a command of ours here; it must end well."""
     before, sys.argv = sys.argv, ["fedcohort", *words]
     try:
-        cli.main()
-    except SystemExit as end:
-        assert end.code == 0, f"fedcohort {shlex.join(words)} ended with {end.code}"
+        with pytest.raises(SystemExit) as end:
+            cli.main()
     finally:
         sys.argv = before
+    assert end.value.code == 0, f"fedcohort {shlex.join(words)} ended with {end.value.code}"

@@ -5,14 +5,13 @@ import sys
 from importlib import import_module
 
 import pytest
+from pages import PAGES, ROOT, Reader, blocks
 
 from fedcohort.data.partition import PARTITIONS
 from fedcohort.learning.aggregation import AGGREGATIONS
 from fedcohort.learning.models import MODELS
 from fedcohort.reports import figures, report
 from fedcohort.selection.registry import SELECTORS
-
-from pages import PAGES, ROOT, Reader, blocks
 
 FEW = 3  # blocks of Python that may be shown without being run
 
