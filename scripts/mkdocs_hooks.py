@@ -2,7 +2,7 @@
 
 `<!-- include: FILE -->` is replaced by a Markdown file of the repository, its links made to fit, its headings one level lower
 if the page has a title of its own; `<!-- include: FILE, or: TEXT -->` by the text where there is no such file.
-`<!-- help: COMMAND -->` is replaced by what `fedcohort COMMAND --help` prints.
+`<!-- help -->` is replaced by what `--help` prints of every command.
 """
 
 import os
@@ -16,7 +16,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[1]
 INCLUDE = re.compile(r"<!-- include: (?P<file>[^,\n]+?)(?:, or: (?P<otherwise>.*?))? -->", re.DOTALL)
-HELP = re.compile(r"<!-- help: ?(?P<command>[\w-]*) -->")
+HELP = "<!-- help -->"
 LINK = re.compile(r"(?P<open>!?\[(?P<text>[^\]]*)\])\((?P<target>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 SHOWN = (".svg", ".png", ".csv")  # files beside an included one that a page may show or link to
 PAGES = {  # where included files and folders live on the site
@@ -42,7 +42,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     here = PurePosixPath(page.file.src_uri)
     titled = bool(re.match(r"(?s)(---\n.*?---\n\s*)?# ", markdown))
     markdown = INCLUDE.sub(lambda found: included(found["file"].strip(), found["otherwise"], here, files, titled), markdown)
-    return HELP.sub(lambda found: f"```text\n{help_of(found['command'])}\n```", markdown)
+    return markdown.replace(HELP, all_help()) if HELP in markdown else markdown
 
 
 def included(name: str, otherwise: str | None, here: PurePosixPath, files: Files, titled: bool) -> str:
@@ -71,6 +71,14 @@ def moved(found: re.Match[str], folder: PurePosixPath, here: PurePosixPath, file
     if files.get_file_from_path(on_site) is None:
         return f"{found['text']}" if found["text"].startswith("`") else f"`{found['text']}`"
     return f"{found['open']}({os.path.relpath(on_site, here.parent)}{found['anchor'] or ''})"
+
+
+def all_help() -> str:
+    """Return the help of the program and of each of its commands, a section each, in the order of the program."""
+    from fedcohort.cli import app
+
+    names = [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]
+    return "\n\n".join(f"## fedcohort {name}\n\n```text\n{help_of(name)}\n```" for name in ("", *names))
 
 
 def help_of(command: str) -> str:

@@ -60,6 +60,15 @@ def test_the_reference_has_every_public_name(site):
 
 
 @pytest.mark.slow
+def test_the_help_of_every_command_is_on_the_page(site):
+    from fedcohort import cli
+
+    text = (site / "reference/command-line.html").read_text(encoding="utf-8")
+    shown = set(re.findall(r"Usage: fedcohort (\w+)", text))
+    assert shown == {command.name or command.callback.__name__ for command in cli.app.registered_commands}
+
+
+@pytest.mark.slow
 def test_the_errata_are_those_of_the_repository(site):
     assert "<td>E20</td>" in (site / "paper/errata.html").read_text(encoding="utf-8")
 
