@@ -3,9 +3,7 @@
 Server: `CohortStrategy(FedAvg(), selector="e3cs-0.5", cohort_size=10, deadline=60.0)` in place of `FedAvg()`.
 Client: `app = client_app()` in place of `app = ClientApp()`.
 
-Flower's public API alone is used (`flwr.app`, `flwr.serverapp`, `flwr.clientapp`), with two exceptions, checked against flwr
-1.40 and 1.41: `Grid.get_nodes`, a public method, returns a protobuf message whose fields `name`, `online_until` and
-`last_activated_at` `registry.py` reads; and the numbers of Flower's error codes, in `outcomes.py`.
+Flower's public API alone is used, but for what `private.py` lists.
 """
 
 try:

@@ -17,11 +17,11 @@ def paper(model: Model, trained: Sequence[Model], shares: Floats) -> Model:
     """Return Theta + sum of share_i (Theta_i - Theta): each share is of ALL clients' data; if none arrived, the model."""
     new = {}
     for name, mine in model.items():
-        exact = np.float64 if np.issubdtype(mine.dtype, np.floating) else mine.dtype  # whole numbers are subtracted as such
-        change = np.zeros(mine.shape, dtype=np.float64)
+        exact = np.result_type(mine, np.float64) if np.issubdtype(mine.dtype, np.inexact) else np.dtype(np.int64)
+        change = np.zeros(mine.shape, dtype=np.result_type(exact, np.float64))
         for theirs, share in zip(trained, shares, strict=True):
             change += share * (theirs[name].astype(exact) - mine.astype(exact))
-        new[name] = (mine.astype(exact) + as_type(exact, change)).astype(mine.dtype)
+        new[name] = np.asarray(mine.astype(exact) + as_type(exact, change)).astype(mine.dtype)
     return new
 
 
@@ -34,7 +34,9 @@ def shares_of(arrived: Sequence[float], declared: Sequence[float | None]) -> Flo
 
 def as_type(dtype: npt.DTypeLike, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return values in another type, rounded where it has whole numbers alone."""
-    return (values if np.issubdtype(dtype, np.inexact) else np.rint(values)).astype(dtype)
+    if np.issubdtype(dtype, np.inexact):
+        return values.astype(dtype)
+    return np.asarray(np.rint(values)).astype(dtype) if np.isfinite(values).all() else values
 
 
 def like(model: Model, sent: Model) -> Model:

@@ -14,7 +14,7 @@ from time import time
 from types import FrameType
 from typing import Any
 
-from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.app import ConfigRecord, Context, Message, MessageType, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.clientapp.typing import ClientAppCallable, Mod
 
@@ -48,6 +48,8 @@ def force_stop(message: Message, context: Context, call_next: ClientAppCallable,
     `grace` seconds, or a fifth of the time if that is less, are for the answer to travel: it tells the server that the client
     is alive. What is not finished by then could not have arrived either.
     """
+    if message.metadata.message_type.split(".")[0] == MessageType.QUERY:
+        return call_next(message, context)  # a question is no work: a late answer is as good
     ttl = message.metadata.ttl
     moment = message.metadata.created_at + ttl - min(grace, 0.2 * ttl)
     before = _set_deadline(moment)
@@ -78,15 +80,16 @@ def _timer(seconds: float) -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         raise Stopped
 
-    start = time()
+    start, (left, again) = time(), signal.getitimer(signal.ITIMER_REAL)
     before: Any = signal.signal(signal.SIGALRM, stop)
-    left, again = signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6), RING_AGAIN)
     try:
+        signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6), RING_AGAIN)
         yield
     finally:
         try:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
-        finally:  # the alarm may ring just here
+        finally:  # the alarm may ring just here, and would again in a second
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
             signal.signal(signal.SIGALRM, before)
             if left:
                 signal.setitimer(signal.ITIMER_REAL, max(left - (time() - start), 1e-6), again)

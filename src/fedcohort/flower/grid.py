@@ -9,6 +9,7 @@ from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 
 from fedcohort.checks import positive
+from fedcohort.flower.private import forget_undelivered
 
 LAST_PULL = 0.15  # seconds before the deadline: what is pulled later counts as expired for Flower
 QUIET_END = 2.0  # seconds before the deadline in which nothing but answers is looked after
@@ -102,6 +103,7 @@ class DeadlineGrid(Forwarding):
     def _pull(self, waiting: set[str]) -> list[Message]:
         """Return what has arrived and stop waiting for it."""
         arrived = list(self.pull_messages(set(waiting))) if waiting else []
+        forget_undelivered(self.grid, arrived)
         waiting -= {reply.metadata.reply_to_message_id for reply in arrived}
         return arrived
 

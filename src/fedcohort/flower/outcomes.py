@@ -4,13 +4,9 @@ from dataclasses import dataclass
 
 from flwr.app import Error, Message
 
+from fedcohort.flower.private import CRASHED, NODE_GONE, UNDELIVERED
+
 STOPPED, FAILED = 1001, 1002  # error codes of our own, far from Flower's
-EXPIRED, REPLY_EXPIRED, NODE_GONE, CRASHED = (
-    3,
-    4,
-    5,
-    8,
-)  # flwr.common.constant.ErrorCode, which is not public; the same in 1.40 and 1.41
 
 
 @dataclass(frozen=True)
@@ -32,7 +28,7 @@ def fate_of_error(error: Error) -> Fate:
     last = reason[-1] if reason else f"error {error.code}"
     if error.code == STOPPED:
         return Fate("stopped", last)
-    if error.code in (EXPIRED, REPLY_EXPIRED, NODE_GONE):
+    if error.code in UNDELIVERED:
         return Fate("lost", "its node is gone" if error.code == NODE_GONE else "no answer by the deadline")
     return Fate("lost", "its app crashed") if error.code == CRASHED else Fate("failed", last)
 

@@ -20,11 +20,12 @@ from flwr.app import Message, MessageType, RecordDict
 from flwr.serverapp import Grid
 
 from fedcohort.flower.client import IDENTITY
-from fedcohort.flower.outcomes import EXPIRED, NODE_GONE, Fate, fate_of_error
+from fedcohort.flower.outcomes import STOPPED, Fate, fate_of_error
+from fedcohort.flower.private import UNDELIVERED, forget_undelivered
 
 log = logging.getLogger("flwr.fedcohort")
 BETWEEN_LOOKS = 1.0  # seconds
-QUESTION_LIVES = 30.0  # seconds a node has to say who it is before it is asked again; what is open at the end, Flower removes
+QUESTION_LIVES = 60.0  # seconds a node has to say who it is before it is asked again
 NO_HEARTBEAT = 1e6  # seconds: a node that is online for longer than this has no heartbeat, as in the simulation engine
 LONGEST_NAME = 200
 
@@ -96,6 +97,14 @@ class Registry:
             sleep(0.25)
             self.look(grid)
 
+    def close(self, grid: Grid) -> None:
+        """Wait for questions that are still open, until they are answered or expire: nothing is to be left behind."""
+        end = time() + QUESTION_LIVES + 1
+        self._hear(grid)
+        while self.queries and time() < end:
+            sleep(0.25)
+            self._hear(grid)
+
     @property
     def examples(self) -> list[float | None]:
         """How many examples each client last declared, by index."""
@@ -146,14 +155,16 @@ class Registry:
     def _hear(self, grid: Grid) -> None:
         if not self.queries:
             return
-        for reply in grid.pull_messages(set(self.queries)):
+        replies = list(grid.pull_messages(set(self.queries)))
+        forget_undelivered(grid, replies)
+        for reply in replies:
             node, asked_at = self.queries.pop(reply.metadata.reply_to_message_id)
             if not reply.has_error():
                 said = reply.content.config_records.get("identity")
                 name = str(said.get("name", "")) if said else ""
                 self.names[node] = name if len(name) <= LONGEST_NAME else ""
                 self.start_up.append(time() - asked_at)
-            elif reply.error.code not in (EXPIRED, NODE_GONE):
+            elif reply.error.code not in (*UNDELIVERED, STOPPED):
                 self.names[node] = ""
                 why = fate_of_error(reply.error).reason
                 log.warning("node %d does not say which client it is; after a restart it will be a new one: %s", node, why)
@@ -170,7 +181,7 @@ class Registry:
     def _settle(self, nodes: dict[int, Any]) -> None:
         """Put every client on its node: of several that claim one name, a registered one, then the one that connected last."""
         claims = self._claims(nodes)
-        for name in sorted(set(claims) - {client.name for client in self.known}, key=_natural):
+        for name in sorted(set(claims) - {client.name for client in self.known}, key=lambda name: (_natural(name), name)):
             self._place(Client(name))
         for client in self.known:
             rivals = sorted(

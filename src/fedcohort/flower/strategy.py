@@ -117,6 +117,7 @@ class CohortStrategy(Strategy):
             if tested is not None:
                 result.evaluate_metrics_clientapp[server_round] = tested
             self._evaluate_here(evaluate_fn, server_round, arrays, result)
+        self.registry.close(grid)
         self.journal.close()
         result.arrays = arrays
         return result
@@ -186,7 +187,7 @@ class CohortStrategy(Strategy):
         if state:
             self.registry.load_state_dict(state["registry"])
         self._gather(grid, 1 if state else self.cohort_size)
-        size = int(state["selector"]["num_clients"]) if state else len(self.registry)
+        size = int(state["selector"].get("num_clients", 0)) if state else len(self.registry)
         self._selector, self.totals, done = self._make_selector(size, num_rounds), Totals(), 0
         if state:
             self._selector.load_state_dict(state["selector"])
@@ -198,7 +199,7 @@ class CohortStrategy(Strategy):
 
     def _gather(self, grid: Grid, least: int) -> None:
         """Wait for the clients; too few to begin is an error, some missing or a deadline too short for them a warning."""
-        wanted = self.num_clients or self.cohort_size
+        wanted = max(self.num_clients or self.cohort_size, len(self.registry.known))
         self.registry.gather(grid, wanted, self.wait)
         there, times = len(self.registry.available), self.registry.start_up
         if there == 0:
@@ -260,7 +261,9 @@ class CohortStrategy(Strategy):
         try:
             if self.aggregation == "wrapped":
                 arrays, metrics = self.strategy.aggregate_train(server_round, replies)
-                new = like(as_model(arrays), model) if arrays else {}
+                new = like(as_model(arrays), model) if arrays and set(arrays) == set(model) else {}
+                if arrays and not new:
+                    raise AggregationError(f"it returned other arrays than the model's: {', '.join(set(arrays) ^ set(model))}")
             else:
                 shares = shares_of([verdict.examples for verdict in returned], self.registry.examples)
                 new = paper(model, [verdict.model for verdict in returned if verdict.model], shares)

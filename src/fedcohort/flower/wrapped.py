@@ -27,7 +27,7 @@ def refuse_unfit(strategy: Strategy, aggregation: str, resume: bool) -> None:
     """Refuse a strategy that would not do what it is for if it were wrapped."""
     if not isinstance(strategy, Strategy):
         raise ValueError(f"strategy must be one of flwr.serverapp.strategy, got {strategy!r}")
-    fraction = setting(strategy, "fraction_train", 1.0)
+    fraction = next((part for layer in layers(strategy) if (part := getattr(layer, "fraction_train", 1.0)) != 1.0), 1.0)
     if fraction != 1.0:
         raise ValueError(f"fraction_train of the strategy must be 1.0, as the selector decides who trains, got {fraction}")
     if any(isinstance(layer, FedXgbBagging | FedXgbCyclic) for layer in layers(strategy)):
@@ -47,7 +47,10 @@ def minimums(strategy: Strategy) -> list[tuple[Strategy, str, int]]:
 
 def numbers(strategy: Strategy) -> list[dict[str, float]]:
     """Return the real numbers among a strategy's attributes, layer by layer; some learn, such as an adaptive clipping norm."""
-    return [{name: value for name, value in vars(layer).items() if type(value) is float} for layer in layers(strategy)]
+    return [
+        {name: value for name, value in vars(layer).items() if type(value) in (float, int) and name not in MINIMUMS}
+        for layer in layers(strategy)
+    ]
 
 
 def state_of(strategy: Strategy, first: list[dict[str, float]]) -> dict[str, Any]:

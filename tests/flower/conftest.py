@@ -1,0 +1,45 @@
+import logging
+
+import pytest
+from fakes import Clock
+from flwr.app.message import message as flwr_message
+from flwr.serverapp.strategy import strategy_utils
+from flwr.supercore.task_identity import TaskIdentity
+
+from fedcohort.flower import grid, registry, strategy
+
+
+@pytest.fixture(autouse=True)
+def _a_task_of_flower(monkeypatch):
+    """Messages can only be written inside a task."""
+    for name, value in {"_task_id": 7, "_run_id": 8, "_node_id": 1}.items():
+        monkeypatch.setattr(TaskIdentity, name, value)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that everything on the server's side reads."""
+    clock = Clock()
+    for module in (grid, registry, strategy):
+        for name in ("time", "sleep"):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, getattr(clock, name))
+    monkeypatch.setattr(flwr_message, "now", clock.datetime)
+    monkeypatch.setattr(strategy_utils, "sleep", clock.sleep)
+    return clock
+
+
+@pytest.fixture
+def said(monkeypatch):
+    """The lines that the package logs: Flower's logger does not pass them on to pytest's."""
+    lines: list[str] = []
+
+    class Listener(logging.Handler):
+        def emit(self, record):
+            lines.append(f"{record.levelname}: {record.getMessage()}")
+
+    listener, logger = Listener(), logging.getLogger("flwr.fedcohort")
+    logger.addHandler(listener)
+    monkeypatch.setattr(logger, "level", logging.DEBUG)
+    yield lines
+    logger.removeHandler(listener)

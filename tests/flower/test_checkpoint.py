@@ -1,0 +1,436 @@
+"""What survives a crash of the server, and which folders are refused."""
+
+import json
+from functools import partial
+
+import numpy as np
+import pytest
+from fakes import Killed, federation, learner, record, same
+from flwr.app import Array, ArrayRecord
+from flwr.serverapp.strategy import (
+    DifferentialPrivacyServerSideAdaptiveClipping,
+    DifferentialPrivacyServerSideFixedClipping,
+    FedAdagrad,
+    FedAdam,
+    FedAvg,
+    FedAvgM,
+    FedMedian,
+    FedYogi,
+)
+
+from fedcohort.flower import CohortStrategy, checkpoint, wrapped
+from fedcohort.flower.validity import as_model
+from fedcohort.selection.protocol import Cohort
+
+ROUNDS = 4
+INITIAL = {"w": np.array([[0.5, -1.0], [2.0, 4.0]]), "b": np.array([0.25])}
+STRATEGIES = {
+    "FedAvg": FedAvg,
+    "FedAdam": FedAdam,
+    "FedAvgM": partial(FedAvgM, server_momentum=0.9, server_learning_rate=0.5),
+    "FedYogi": FedYogi,
+    "FedAdagrad": FedAdagrad,
+    "FedMedian": FedMedian,
+    "DifferentialPrivacy": lambda: DifferentialPrivacyServerSideFixedClipping(FedAvgM(server_momentum=0.5), 0.0, 2.0, 3),
+}
+
+
+def fails(client, round):
+    return (3 * client + round) % 5 == 0
+
+
+def play(grid, folder, make=FedAvg, resume=False, initial=None, rounds=ROUNDS, **options):
+    """Play a run; return all that must not depend on crashes."""
+    options = {"selector": "e3cs-0.5", "cohort_size": 3, "deadline": 5.0, "wait": 10.0, "seed": 3, **options}
+    strategy = CohortStrategy(make(), folder=folder, resume=resume, **options)
+    result = strategy.start(grid, record(**INITIAL) if initial is None else initial, num_rounds=rounds)
+    return result.arrays, strategy.selector.state_dict(), journal(folder)
+
+
+def journal(folder):
+    """The rows without what the clock decides."""
+    rows = [json.loads(line) for line in (folder / "rounds.jsonl").read_text().splitlines()]
+    for row in rows:
+        row.pop("seconds")
+        for asked in row["asked"]:
+            asked.pop("seconds")
+    return rows
+
+
+def alike(one, other):
+    assert same(one[0], other[0])
+    np.testing.assert_equal(one[1], other[1])
+    assert one[2] == other[2]
+
+
+def killed_at(call, clock, folder, **options):
+    """Play until the server dies at a call of the grid, then go on from the folder."""
+    grid = federation(clock, 6, fails)
+    grid.dies_at_call = call
+    with pytest.raises(Killed):
+        play(grid, folder, **options)
+    grid.dies_at_call = None
+    clock.sleep(3.0)  # until somebody starts it again
+    return play(grid, folder, resume=True, **options)
+
+
+def calls_of(clock, folder, **options):
+    grid = federation(clock, 6, fails)
+    outcome = play(grid, folder, **options)
+    assert [row["round"] for row in outcome[2]] == list(range(1, ROUNDS + 1))
+    return outcome, grid.calls
+
+
+@pytest.mark.parametrize("aggregation", ["wrapped", "paper"])
+def test_killed_at_any_call_the_run_ends_as_if_nothing_had_happened(clock, tmp_path, aggregation):
+    whole, calls = calls_of(clock, tmp_path / "whole", aggregation=aggregation)
+    for call in range(1, calls + 1, 1 if aggregation == "wrapped" else 7):
+        alike(killed_at(call, clock, tmp_path / str(call), aggregation=aggregation), whole)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_what_a_strategy_keeps_between_rounds_survives(clock, tmp_path, name):
+    whole, calls = calls_of(clock, tmp_path / "whole", make=STRATEGIES[name])
+    for call in range(2, calls + 1, max(1, calls // 4)):
+        alike(killed_at(call, clock, tmp_path / str(call), make=STRATEGIES[name]), whole)
+
+
+@pytest.mark.parametrize("selector", ["random", "e3cs-0", "e3cs-inc", "e3cs-linear", "e3cs-0.8-robust", "rpow-d"])
+def test_every_selector_goes_on_where_it_was(clock, tmp_path, selector):
+    options = {"selector": selector, "loss_key": "train_loss"}
+    whole, calls = calls_of(clock, tmp_path / "whole", **options)
+    for call in (calls // 2, calls - 2):
+        alike(killed_at(call, clock, tmp_path / str(call), **options), whole)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("round", [1, 3])
+def test_killed_while_it_saves_it_goes_on(clock, tmp_path, monkeypatch, when, round):
+    whole, _ = calls_of(clock, tmp_path / "whole")
+    save, saves = checkpoint.save, []
+
+    def dying(folder, state):
+        saves.append(state["round"])
+        if when == "after" or len(saves) != round:
+            save(folder, state)
+        if len(saves) == round:
+            raise Killed
+
+    monkeypatch.setattr(checkpoint, "save", dying)
+    with pytest.raises(Killed):
+        play(federation(clock, 6, fails), tmp_path / "cut")
+    monkeypatch.setattr(checkpoint, "save", save)
+    alike(play(federation(clock, 6, fails), tmp_path / "cut", resume=True), whole)
+
+
+def test_killed_again_and_again_it_still_ends_the_same(clock, tmp_path):
+    whole, _ = calls_of(clock, tmp_path / "whole")
+    folder = tmp_path / "cut"
+    for _ in range(100):
+        grid = federation(clock, 6, fails)  # a new database, as after a crash of Flower's own server
+        grid.dies_at_call = 23
+        try:
+            outcome = play(grid, folder, resume=True)
+        except Killed:
+            continue
+        break
+    alike(outcome, whole)
+
+
+def test_clients_on_new_nodes_after_the_crash_keep_their_weights(clock, tmp_path):
+    whole, calls = calls_of(clock, tmp_path / "whole")
+    grid = federation(clock, 6, fails)
+    grid.dies_at_call = calls // 2
+    with pytest.raises(Killed):
+        play(grid, tmp_path / "cut")
+    restarted = federation(clock, 0)
+    for number in reversed(range(6)):
+        restarted.join(900 - 7 * number, learner(number, lambda round, number=number: fails(number, round)))
+    alike(play(restarted, tmp_path / "cut", resume=True), whole)
+
+
+def test_clients_that_joined_are_remembered(clock, tmp_path):
+    def grid_with_newcomers():
+        grid = federation(clock, 4, fails)
+        first = grid.clients[100].train
+
+        def train(message):
+            grid.clients[100].train = first
+            for number in (4, 5):
+                clock.after(1.0, lambda number=number: grid.join(100 + number, learner(number)))
+            return first(message)
+
+        grid.clients[100].train = train
+        for client in grid.clients.values():
+            client.delay = 3.0
+        return grid
+
+    options = {"selector": "random", "rounds": 6}
+    grid = grid_with_newcomers()
+    whole = play(grid, tmp_path / "whole", cohort_size=4, **options)
+    asked = [{asked["client"] for asked in row["asked"]} for row in whole[2]]
+    assert asked[0] == {"0", "1", "2", "3"}
+    assert any({"4", "5"} & clients for clients in asked)
+    half = grid_with_newcomers()
+    play(half, tmp_path / "cut", cohort_size=4, selector="random", rounds=3)
+    alike(play(half, tmp_path / "cut", cohort_size=4, resume=True, **options), whole)
+
+
+def test_a_run_that_is_over_is_not_played_again(clock, tmp_path):
+    whole, _ = calls_of(clock, tmp_path)
+    grid = federation(clock, 6, fails)
+    alike(play(grid, tmp_path, resume=True), whole)
+    assert grid.sent() == []
+
+
+def test_a_run_can_be_made_longer(clock, tmp_path):
+    options = {"selector": "e3cs-0.5"}
+    whole, _ = calls_of(clock, tmp_path / "whole", **options)
+    play(federation(clock, 6, fails), tmp_path / "cut", rounds=2, **options)
+    alike(play(federation(clock, 6, fails), tmp_path / "cut", resume=True, **options), whole)
+
+
+def test_resume_without_a_run_begins_one(clock, tmp_path):
+    whole, _ = calls_of(clock, tmp_path / "whole")
+    alike(play(federation(clock, 6, fails), tmp_path / "new", resume=True), whole)
+
+
+@pytest.mark.parametrize("cut", [b'{"round": 3, "seco', b'{"round": 3', b"\x00\x00\x00\x00", b"nul", b"3", b"[]", b"\n\n"])
+def test_a_line_that_was_cut_does_not_stop_it(clock, tmp_path, cut):
+    whole, _ = calls_of(clock, tmp_path / "whole")
+    play(federation(clock, 6, fails), tmp_path / "cut", rounds=2)
+    with (tmp_path / "cut" / "rounds.jsonl").open("ab") as file:
+        file.write(cut)
+    alike(play(federation(clock, 6, fails), tmp_path / "cut", resume=True), whole)
+
+
+def test_a_folder_with_a_run_is_not_overwritten(clock, tmp_path):
+    play(federation(clock, 6, fails), tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    grid = federation(clock, 6, fails)
+    with pytest.raises(ValueError, match=f"folder must not hold a run unless resume is true, got {tmp_path} after round 4"):
+        play(grid, tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert grid.sent() == []
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"w": np.zeros((2, 3)), "b": np.zeros(1)}, r"'w' is float64\[2, 3\] here and float64\[2, 2\] there"),
+        ({"w": np.zeros((2, 2), np.float32), "b": np.zeros(1)}, r"'w' is float32\[2, 2\] here and float64\[2, 2\] there"),
+        ({"w": np.zeros((2, 2))}, r"'b' is absent here and float64\[1\] there"),
+        ({**INITIAL, "c": np.zeros(())}, r"'c' is float64\[\] here and absent there"),
+    ],
+)
+def test_a_checkpoint_of_another_model_is_refused(clock, tmp_path, other, told):
+    play(federation(clock, 6, fails), tmp_path)
+    with pytest.raises(ValueError, match=rf"must hold a checkpoint of this model, got another: {told}"):
+        play(federation(clock, 6, fails), tmp_path, resume=True, initial=record(**other))
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "noise", "another file", "no state"])
+def test_a_damaged_checkpoint_is_refused_by_name(clock, tmp_path, damage):
+    from safetensors.numpy import save_file
+
+    play(federation(clock, 6, fails), tmp_path)
+    path = tmp_path / "checkpoint.safetensors"
+    whole = path.read_bytes()
+    if damage in ("another file", "no state"):
+        save_file({"x": np.zeros(3)}, str(path), metadata={"state": '{"round": 3}'} if damage == "another file" else None)
+    else:
+        path.write_bytes({"empty": b"", "cut": whole[:-9], "noise": bytes(reversed(whole))}[damage])
+    with pytest.raises(ValueError, match=f"{path} must be a checkpoint of fedcohort, got: "):
+        play(federation(clock, 6, fails), tmp_path, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"selector": "random"}, "state must be one of Random"),
+        ({"selector": "e3cs-0.5-robust"}, "kind of the state must be E3CS robust, got E3CS paper"),
+        ({"cohort_size": 2}, "cohort_size of the state must be 2, got 3"),
+    ],
+)
+def test_a_state_of_another_selector_is_refused(clock, tmp_path, options, told):
+    play(federation(clock, 6, fails), tmp_path)
+    with pytest.raises(ValueError, match=told):
+        play(federation(clock, 6, fails), tmp_path, resume=True, rounds=6, **options)
+
+
+def test_models_of_every_kind_of_array_come_back(tmp_path):
+    arrays = {
+        "half": np.array([1.5], np.float16), "single": np.ones((2, 3), np.float32), "count": np.array(7),
+        "flags": np.array([True, False]), "bytes": np.arange(5, dtype=np.uint8), "none": np.zeros((0, 3)),
+        "a/b": np.ones(1), "": np.ones(2), "ü": np.ones(3), "fortran": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+    }  # fmt: skip
+    state = {"round": 1, "model": arrays, "selector": {}, "registry": {}, "strategy": {}, "totals": {}}
+    checkpoint.save(tmp_path, state)
+    back = checkpoint.load(tmp_path, True, arrays)["model"]
+    assert list(back) == list(arrays)
+    for name, array in arrays.items():
+        assert back[name].dtype == array.dtype
+        assert np.array_equal(back[name], array)
+
+
+def test_the_state_of_strategies_inside_strategies_comes_back(tmp_path):
+    def make():
+        return DifferentialPrivacyServerSideFixedClipping(FedAvgM(server_momentum=0.5), 0.0, 2.0, 3)
+
+    one, other = make(), make()
+    one.current_arrays = ArrayRecord({"w": Array(np.arange(3.0))})
+    one.strategy.momentum_vector = [np.full(2, float(place)) for place in range(12)]
+    state = {"round": 1, "model": {}, "selector": {}, "registry": {}, "totals": {}}
+    checkpoint.save(tmp_path, {**state, "strategy": wrapped.state_of(one, wrapped.numbers(make()))})
+    wrapped.restore(other, checkpoint.load(tmp_path, True, {})["strategy"])
+    assert np.array_equal(as_model(other.current_arrays)["w"], np.arange(3.0))
+    assert [vector.tolist() for vector in other.strategy.momentum_vector] == [[float(place)] * 2 for place in range(12)]
+    assert other.strategy.current_arrays is None
+
+
+@pytest.mark.parametrize("norm", [0.5, 1])
+def test_a_number_that_a_strategy_learns_comes_back(clock, tmp_path, norm):
+    def make():
+        return DifferentialPrivacyServerSideAdaptiveClipping(
+            FedAvg(), 0.001, 3, initial_clipping_norm=norm, clipped_count_stddev=0.5
+        )
+
+    def norm_after(rounds, resume=False):
+        strategy = CohortStrategy(make(), "random", 3, deadline=5.0, wait=10.0, folder=tmp_path, resume=resume)
+        strategy.start(federation(clock, 3), record(**INITIAL), num_rounds=rounds)
+        return strategy.strategy.clipping_norm
+
+    learnt = norm_after(2)
+    assert learnt != norm
+    assert norm_after(2, resume=True) == learnt
+
+
+def test_settings_of_the_strategy_that_did_not_change_are_those_given_now(clock, tmp_path):
+    play(federation(clock, 6), tmp_path, make=partial(FedAdam, eta=0.1), rounds=2)
+    strategy = CohortStrategy(FedAdam(eta=0.2), "e3cs-0.5", 3, deadline=5.0, wait=10.0, folder=tmp_path, resume=True)
+    strategy.start(federation(clock, 6), record(**INITIAL), num_rounds=3)
+    assert strategy.strategy.eta == 0.2
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_float32_model_goes_on_where_it_was(clock, tmp_path, name):
+    initial = record(w=np.full((2, 2), 0.1, np.float32), b=np.zeros(1, np.float32))
+    options = {"make": STRATEGIES[name], "initial": initial}
+    whole = play(federation(clock, 6, fails), tmp_path / "whole", **options)
+    play(federation(clock, 6, fails), tmp_path / "cut", rounds=2, **options)
+    alike(play(federation(clock, 6, fails), tmp_path / "cut", resume=True, **options), whole)
+
+
+@pytest.mark.parametrize("names", [["array"], ["array", "in"], ["in", "record", "single", "list", "dict", "number"]])
+def test_models_and_clients_may_be_called_as_they_like(clock, tmp_path, names):
+    def grid():
+        grid = federation(clock, len(names))
+        for client, name in zip(grid.clients.values(), names, strict=True):
+            client.says = name
+        return grid
+
+    initial = record(**{name: np.zeros(place + 1) for place, name in enumerate(names)})
+    options = {"make": FedAdam, "initial": initial, "cohort_size": 1}
+    whole = play(grid(), tmp_path / "whole", **options)
+    play(grid(), tmp_path / "cut", rounds=2, **options)
+    alike(play(grid(), tmp_path / "cut", resume=True, **options), whole)
+
+
+@pytest.mark.parametrize("selector", ["random", "e3cs-0.5"])
+def test_clients_that_joined_while_the_server_was_down_are_newcomers(clock, tmp_path, selector):
+    grid = federation(clock, 3)
+    play(grid, tmp_path, rounds=2, selector=selector)
+    for number in (3, 4):
+        grid.join(200 + number, learner(number))
+    _, state, rows = play(grid, tmp_path, resume=True, rounds=12, selector=selector)
+    assert state["num_clients"] == 5
+    asked = {asked["client"] for row in rows[2:] for asked in row["asked"]}
+    assert asked == {"0", "1", "2", "3", "4"}
+
+
+def test_a_client_that_joined_in_the_last_round_before_a_crash_is_a_newcomer_after_it(clock, tmp_path):
+    grid = federation(clock, 3)
+    for client in grid.clients.values():
+        client.delay = 4.0
+    clock.after(2.0, lambda: grid.join(200, learner(3)))
+    _, state, _ = play(grid, tmp_path, rounds=1, deadline=9.0, make=partial(FedAvg, fraction_evaluate=0.0))
+    assert state["num_clients"] == 3
+    assert checkpoint.load(tmp_path, True, INITIAL)["registry"]["names"] == ["0", "1", "2", "3"]
+    _, state, rows = play(grid, tmp_path, resume=True, rounds=8, deadline=9.0)
+    assert state["num_clients"] == 4
+    assert any(asked["client"] == "3" for row in rows for asked in row["asked"])
+
+
+@pytest.mark.parametrize("left", [1, 2])
+def test_a_run_goes_on_with_fewer_clients_than_a_cohort(clock, tmp_path, said, left):
+    grid = federation(clock, 6)
+    play(grid, tmp_path, rounds=2)
+    for node in range(100 + left, 106):
+        grid.leave(node)
+    _, state, rows = play(grid, tmp_path, resume=True, rounds=3)
+    assert [len(row["asked"]) for row in rows] == [3, 3, left]
+    assert state["num_clients"] == 6
+    assert any(line.startswith(f"WARNING: {left} of ") and "clients connected within 10 s" in line for line in said)
+
+
+def test_a_run_does_not_go_on_without_any_client(clock, tmp_path):
+    play(federation(clock, 6), tmp_path, rounds=2)
+    with pytest.raises(ValueError, match="wait must be long enough for a client to connect, got 10 s in which none did"):
+        play(federation(clock, 0), tmp_path, resume=True)
+
+
+def test_those_who_take_longer_to_come_back_are_waited_for(clock, tmp_path):
+    whole, _ = calls_of(clock, tmp_path / "whole")
+    play(federation(clock, 6, fails), tmp_path / "cut", rounds=2)
+    grid = federation(clock, 6, fails)
+    for place, client in enumerate(grid.clients.values()):
+        client.query_delay = 0.3 * place  # seconds, of ten that may be waited
+    alike(play(grid, tmp_path / "cut", resume=True), whole)
+
+
+def test_with_their_number_announced_those_who_take_longer_to_come_back_are_waited_for(clock, tmp_path):
+    options = {"num_clients": 6}
+    whole, _ = calls_of(clock, tmp_path / "whole", **options)
+    play(federation(clock, 6, fails), tmp_path / "cut", rounds=2, **options)
+    grid = federation(clock, 6, fails)
+    for place, client in enumerate(grid.clients.values()):
+        client.query_delay = 0.3 * place
+    alike(play(grid, tmp_path / "cut", resume=True, **options), whole)
+
+
+def test_a_strategy_without_moments_goes_on_from_one_that_had_some(clock, tmp_path):
+    play(federation(clock, 6, fails), tmp_path, make=FedAdam, rounds=2)
+    assert len(play(federation(clock, 6, fails), tmp_path, make=FedAvg, resume=True)[2]) == ROUNDS
+
+
+class InTurn:
+    """A selector of one's own, whose state is its own business."""
+
+    def __init__(self, num_clients, cohort_size):
+        self.num_clients, self.cohort_size, self.turn = num_clients, cohort_size, 0
+
+    def select(self, round, available=None):
+        there = np.arange(self.num_clients) if available is None else np.asarray(available)
+        chosen = np.sort(np.roll(there, -self.turn)[: self.cohort_size])
+        return Cohort(round, chosen, np.ones(len(chosen)))
+
+    def update(self, outcome):
+        self.turn += 1
+
+    def join(self, count=1):
+        self.num_clients += count
+
+    def state_dict(self):
+        return {"turn": self.turn}
+
+    def load_state_dict(self, state):
+        self.turn = state["turn"]
+
+
+def test_a_selector_of_ones_own_goes_on_where_it_was(clock, tmp_path):
+    def play_in_turn(folder, **options):
+        return play(federation(clock, 6, fails), folder, selector=InTurn(6, 3), **options)
+
+    whole = play_in_turn(tmp_path / "whole")
+    play_in_turn(tmp_path / "cut", rounds=2)
+    alike(play_in_turn(tmp_path / "cut", resume=True), whole)

@@ -1,0 +1,150 @@
+import json
+
+import pytest
+
+from fedcohort.flower.journal import SCALARS, Journal, Totals, row_of
+from fedcohort.flower.outcomes import Fate
+
+ARRIVED, LOST = Fate("arrived", seconds=1.25), Fate("lost", "no answer by the deadline")
+
+
+def rows(*rounds, probabilities=None):
+    """Rounds in which client a arrives and client b is lost, of three known."""
+    totals, written = Totals(), []
+    for round in rounds:
+        totals.add(["a", "b"], [ARRIVED, LOST])
+        told = [("a", 0.25, ARRIVED), ("b", 0.75, LOST)]
+        written.append(row_of(round, 2.0, told, ["a", "b", "c"], totals, probabilities))
+    return written
+
+
+def written(folder):
+    return [json.loads(line) for line in (folder / "rounds.jsonl").read_text().splitlines()]
+
+
+def test_a_row_says_what_came_of_the_round():
+    second = rows(1, 2, probabilities={"a": 0.5})[1]
+    assert second == {
+        "round": 2,
+        "seconds": 2.0,
+        "asked": [
+            {"client": "a", "inclusion": 0.25, "status": "arrived", "reason": "", "seconds": 1.25},
+            {"client": "b", "inclusion": 0.75, "status": "lost", "reason": "no answer by the deadline", "seconds": None},
+        ],
+        "arrived": 1,
+        "cep": 2,
+        "success_ratio": 0.5,
+        "fairness": pytest.approx(16 / (3 * 8)),  # counts 2, 2, 0: (2 + 2)^2 / (3 * (4 + 4))
+        "probabilities": {"a": 0.5},
+    }
+
+
+def test_a_round_in_which_nobody_was_asked_is_a_row_like_others():
+    row = row_of(1, 0.0, [], ["a"], Totals(), None)
+    assert (row["asked"], row["arrived"], row["success_ratio"]) == ([], 0, 0.0)
+    assert json.loads(json.dumps(row, allow_nan=False)) == row
+    assert row_of(1, 0.0, [], [], Totals(), None)["fairness"] == 1.0
+
+
+def test_every_round_is_one_json_object_on_one_line(tmp_path):
+    journal = Journal(tmp_path / "deep" / "run")
+    odd = 'a\nb\u2028c\x85 "quoted" ü🦊'
+    row = row_of(1, 0.0, [(odd, 1.0, Fate("failed", "line one\nline two"))], [odd], Totals({odd: 1}, 1, 0), {odd: 1.0})
+    journal.write(row)
+    journal.write(rows(2)[0])
+    lines = (tmp_path / "deep" / "run" / "rounds.jsonl").read_bytes().split(b"\n")
+    assert [json.loads(line)["round"] for line in lines[:-1]] == [1, 2]
+    assert lines[-1] == b""
+    assert json.loads(lines[0])["asked"][0]["client"] == odd
+    assert len((tmp_path / "deep" / "run" / "rounds.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_resumed_run_writes_the_rounds_it_plays_again_once(tmp_path):
+    first = Journal(tmp_path)
+    for row in rows(1, 2, 3):
+        first.write(row)
+    again = Journal(tmp_path, done=2)
+    assert [row["round"] for row in written(tmp_path)] == [1, 2]
+    again.write(rows(3)[0])
+    assert [row["round"] for row in written(tmp_path)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "cut", ['{"round": 2, "sec', '{"round": 2', "{", "null", '"round"', "2", "{}", '{"round": null}', "\x00"]
+)
+def test_a_line_that_is_no_round_is_dropped(tmp_path, cut):
+    Journal(tmp_path).write(rows(1)[0])
+    with (tmp_path / "rounds.jsonl").open("a") as file:
+        file.write(cut)
+    journal = Journal(tmp_path, done=5)
+    journal.write(rows(2)[0])
+    assert [row["round"] for row in written(tmp_path)] == [1, 2]
+
+
+def test_a_last_line_without_its_end_is_kept_if_it_is_whole(tmp_path):
+    (tmp_path / "rounds.jsonl").write_text(json.dumps(rows(1)[0]))
+    Journal(tmp_path, done=1).write(rows(2)[0])
+    assert [row["round"] for row in written(tmp_path)] == [1, 2]
+
+
+def test_a_new_run_begins_with_an_empty_journal(tmp_path):
+    Journal(tmp_path).write(rows(1)[0])
+    Journal(tmp_path)
+    assert written(tmp_path) == []
+
+
+def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    journal = Journal(None, tensorboard=True)
+    journal.write(rows(1)[0])
+    journal.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def scalars_in(folder):
+    reading = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    events = reading.EventAccumulator(str(folder / "tensorboard"), size_guidance={"scalars": 0})
+    events.Reload()
+    return {tag: [(event.step, event.value) for event in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:tensorboard")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:tensorboardX")
+def test_tensorboard_reads_back_the_rows(tmp_path):
+    pytest.importorskip("tensorboardX")
+    journal = Journal(tmp_path, tensorboard=True)
+    told = rows(1, 2, 3, probabilities={"a": 0.25, "b": 0.75})
+    for row in told:
+        journal.write(row)
+    journal.close()
+    read = scalars_in(tmp_path)
+    assert set(read) == {*(f"round/{name}" for name in SCALARS), "probability/a", "probability/b"}
+    for name in SCALARS:
+        assert read[f"round/{name}"] == [(row["round"], pytest.approx(row[name], rel=1e-6)) for row in told]
+    assert read["probability/b"] == [(1, 0.75), (2, 0.75), (3, 0.75)]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:tensorboard")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:tensorboardX")
+def test_tensorboard_shows_a_round_that_is_played_again_once(tmp_path):
+    pytest.importorskip("tensorboardX")
+    first = Journal(tmp_path, tensorboard=True)
+    for row in rows(1, 2, 3):
+        first.write(row)
+    first.close()
+    (events,) = (tmp_path / "tensorboard").iterdir()  # named by the second; a crash and a restart take longer
+    events.rename(events.with_name("events.out.tfevents.1000000000.host"))
+    again = Journal(tmp_path, done=2, tensorboard=True)
+    row = {**rows(3)[0], "cep": 99}
+    again.write(row)
+    again.close()
+    assert [step for step, _ in scalars_in(tmp_path)["round/cep"]] == [1, 2, 3]
+    assert scalars_in(tmp_path)["round/cep"][-1] == (3, 99.0)
+
+
+def test_tensorboard_without_its_package_says_what_to_install(tmp_path, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "tensorboardX", None)
+    with pytest.raises(ValueError, match=r"tensorboard needs tensorboardX: pip install 'fedcohort\[tracking\]'"):
+        Journal(tmp_path, tensorboard=True)
