@@ -33,6 +33,7 @@ PAGES = [
     ROOT / "CONTRIBUTING.md",
     ROOT / "DEVIATIONS.md",
     ROOT / "examples/flower-quickstart/README.md",
+    ROOT / "results/README.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 BLOCK = re.compile(
