@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 
-.PHONY: demo flower-demo test lint clean
+.PHONY: demo flower-demo test test-packaging docs lint clean
 
 demo: $(VENV)/.ready-demo
 	$(BIN)/fedcohort compare --out runs/demo --resume
@@ -14,6 +14,12 @@ flower-demo: $(VENV)/.ready-flower
 test: $(VENV)/.ready-test lint
 	scripts/install-test-data
 	$(BIN)/pytest
+
+test-packaging: $(VENV)/.ready-test
+	$(BIN)/pytest -m packaging
+
+docs: $(VENV)/.ready-test
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 lint: $(VENV)/.ready-test
 	$(BIN)/ruff check .
@@ -34,8 +40,8 @@ $(VENV)/.ready-flower: $(BIN)/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.ready-test: $(BIN)/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[learning,plots,flower,tracking,dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[learning,plots,flower,tracking,dev,docs]'
 	touch $@
 
 clean:
-	rm -rf $(VENV) runs build dist
+	rm -rf $(VENV) runs build dist site

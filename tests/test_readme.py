@@ -34,3 +34,15 @@ def test_files_the_readme_points_to_exist():
     targets = [target for target in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in target]
     assert targets
     assert [target for target in targets if not (README.parent / target).exists()] == []
+
+
+def test_as_many_selectors_are_registered_as_the_table_of_frameworks_says():
+    from fedcohort import SELECTORS
+
+    assert int(re.search(r"one of (\d+) selectors", README.read_text())[1]) == len(SELECTORS)
+
+
+def test_the_files_that_state_the_version_agree():
+    from fedcohort import __version__
+
+    assert f"\nversion: {__version__}\n" in (README.parent / "CITATION.cff").read_text()
