@@ -178,7 +178,7 @@ def foreign_files():
         "model of someone else": save({"weight": np.zeros(3)}),
         "other metadata": save({"weight": np.zeros(3)}, metadata={"format": "pt"}),
         "state that is no json": save({}, metadata={"state": "{"}),
-        "state without its arrays": save({}, metadata={"state": '{"engine": {"array": "/engine"}}'}),
+        "state without its arrays": save({}, metadata={"state": '{"engine": {"array": "/engine", "in": "safetensors"}}'}),
         "state that is no table": save({}, metadata={"state": "[1]"}),
     }
 

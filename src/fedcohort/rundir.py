@@ -6,6 +6,7 @@ any moment, the folder goes on from its checkpoint, and records beyond it are co
 
 import json
 import platform
+import sys
 import tomllib
 from collections.abc import Collection, Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from fedcohort.store import load_arrays, written_whole
 
 Arrays = dict[str, npt.NDArray[Any]]
-PACKAGES = ("fedcohort", "numpy", "torch", "safetensors", "scikit-learn")
+PACKAGES = ("numpy", "torch", "safetensors", "scikit-learn")
 
 
 def write_settings(folder: Path, settings: Mapping[str, Any]) -> None:
@@ -54,7 +55,8 @@ def _toml(value: Any) -> str:
 
 def environment() -> dict[str, str]:
     """Return versions and machine: results are bit-identical on the same ones."""
-    found = {"python": platform.python_version(), "machine": platform.platform()}
+    own = sys.modules["fedcohort"].__version__  # as it runs: what is installed may be another, or nothing
+    found = {"python": platform.python_version(), "machine": platform.platform(), "fedcohort": own}
     for package in PACKAGES:
         try:
             found[package] = version(package)

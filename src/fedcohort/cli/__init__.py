@@ -29,7 +29,7 @@ from fedcohort.reports.tables import as_table
 from fedcohort.selection.registry import SELECTORS
 from fedcohort.selection.sampling import SAMPLERS
 
-LEARNING_NEEDS = ("torch", "sklearn", "safetensors")
+NEEDED = {"learning": ("torch", "sklearn", "safetensors", "pyarrow"), "flower": ("flwr",)}  # what each extra brings
 app = typer.Typer(
     help="Choose which clients train in each round of federated learning when clients fail.",
     no_args_is_help=True,
@@ -142,9 +142,10 @@ def main() -> None:
         _complain(error.format_message().replace("\n", " "))
         code = 2
     except ModuleNotFoundError as error:
-        if error.name not in LEARNING_NEEDS:
+        extra = next((extra for extra, packages in NEEDED.items() if error.name in packages), None)
+        if extra is None:
             raise
-        _complain(f"this command trains and needs {error.name}: pip install 'fedcohort[learning]'")
+        _complain(f"this command needs {error.name}: pip install 'fedcohort[{extra}]'")
         code = 2
     except BrokenPipeError:  # who reads the output has gone: everything is on disk by then
         sys.stderr.close()

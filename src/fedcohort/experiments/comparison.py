@@ -64,19 +64,13 @@ class Comparison:
     slots: int | None = _with(None, "jobs side by side; none: by memory")
 
     def __post_init__(self) -> None:
-        from fedcohort.learning.aggregation import AGGREGATIONS  # PyTorch is loaded by who compares, not by who asks for help
-        from fedcohort.learning.engine import MODES, PRECISIONS
-        from fedcohort.learning.models import MODELS
-
         _check_types(self)
+        _check_learning(self)
         if not self.dataset.endswith(".npz"):
             known("dataset", self.dataset, DATASETS)
-        known("model", self.model, MODELS)
         known("sampler", self.sampler, SAMPLERS)
         known("scaling", self.scaling, SCALINGS)
-        known("precision", self.precision, PRECISIONS)
-        known("mode", self.mode, MODES)
-        options = {"selectors": list(SELECTORS), "partitions": list(PARTITIONS), "aggregations": list(AGGREGATIONS)}
+        options = {"selectors": list(SELECTORS), "partitions": list(PARTITIONS)}
         for name, registered in options.items():
             for value in getattr(self, name):
                 known(name.removesuffix("s"), value, registered)
@@ -137,6 +131,21 @@ class Comparison:
     def last_second(self) -> float:
         """The deadline; unless one is given, the time that the most epochs take."""
         return self.deadline if self.deadline is not None else self.seconds_per_epoch * max(self.epochs)
+
+
+def _check_learning(of: Comparison) -> None:
+    """Refuse names that the learning part does not know; without PyTorch nothing is trained, and what is read was checked."""
+    try:
+        from fedcohort.learning.aggregation import AGGREGATIONS  # PyTorch is loaded by who compares, not by who asks for help
+        from fedcohort.learning.engine import MODES, PRECISIONS
+        from fedcohort.learning.models import MODELS
+    except ModuleNotFoundError:
+        return
+    known("model", of.model, MODELS)
+    known("precision", of.precision, PRECISIONS)
+    known("mode", of.mode, MODES)
+    for value in of.aggregations:
+        known("aggregation", value, AGGREGATIONS)
 
 
 def _check_types(of: Comparison) -> None:

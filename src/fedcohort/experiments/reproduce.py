@@ -6,6 +6,7 @@ goes on where an earlier one stopped; a finished artefact is only reported.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -49,19 +50,20 @@ def run(
     changes: settings of `Comparison`; `selectors`, `partitions` and `mus` ask for a subset of an artefact's runs. about: what
     else to remember of these runs, such as the commit.
     """
-    from fedcohort.experiments.training import Training
-
     chosen = chosen_of(names)
     experiments = {name: simulated.changed(name, changes) for name in chosen if name in EXPERIMENTS}
-    training = Training(out, data, told=told, about=about or {})
-    if minutes is not None:
-        training.until = monotonic() + 60 * positive("time_budget", minutes)
+    until = inf if minutes is None else monotonic() + 60 * positive("time_budget", minutes)
     check_changes(changes)
     _check_folder(out)
-    wanted = [name for name in chosen if name in artefacts()]
-    changes = _fitted(changes, training) if wanted else changes
     for name, experiment in experiments.items():
         simulated.played(name, experiment, out / name, overwrite, told)
+    wanted = [name for name in chosen if name in artefacts()]
+    if not wanted:
+        return Done(reports(chosen, out, changes))
+    from fedcohort.experiments.training import Training  # PyTorch is loaded by who trains
+
+    training = Training(out, data, until, told, about or {})
+    changes = _fitted(changes, training)
     for name in wanted:
         training.complete(artefacts()[name].settings(changes))
     return Done(reports(chosen, out, changes), training.absent, training.stopped)
