@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Collection
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
@@ -21,6 +22,8 @@ from fedcohort.cli.parse import numbers, words
 from fedcohort.cli.reproduce import reproduce
 from fedcohort.data import DATASETS, PARTITIONS
 from fedcohort.experiments import figure3, figure4
+from fedcohort.experiments.allocations import Watch
+from fedcohort.experiments.pages.folder import write_report
 from fedcohort.experiments.registry import NAMES, Experiment
 from fedcohort.experiments.simulated import played, report_of
 from fedcohort.experiments.simulation import Setting, run, summary
@@ -76,6 +79,19 @@ def simulate(
         out,
         overwrite,
     )
+
+
+@app.command()
+def report(
+    runs: Annotated[Path, typer.Argument(help="Folder of `compare`, `simulate`, `reproduce`, or of a Flower run.")],
+) -> None:
+    """Write the page of stored results again: verdict, table, interactive figures in one file, report.html.
+
+    A run that is not finished is shown as far as it is. Nothing is trained.
+
+    Example: fedcohort report runs/demo
+    """
+    say(write_report(runs))
 
 
 @app.command(name="list")
@@ -165,8 +181,13 @@ def _complain(message: str) -> None:
 
 def _run_and_show(name: str, experiment: Experiment, out: Path, overwrite: bool) -> None:
     """Play, or read what the folder holds of these settings; write the report and print it."""
+    watch = Watch(experiment.setting.rounds)
+    watched = replace(experiment, run=lambda setting, told: run(setting, told, watch))
     with progress_bars() as tell:
-        results = played(name, experiment, out, overwrite, tell)
+        results = played(name, watched, out, overwrite, tell)
+    if watch.seen:
+        watch.save(out, 0)
     report = report_of(name, experiment, results, {})
     show(report, write(report, out))
     say(f"Results: {out}")
+    say(write_report(out))

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fedcohort.cli.console import console, progress_bars
+from fedcohort.cli.console import console, progress_bars, say
 from fedcohort.reports.tables import as_table
 
 
@@ -18,6 +18,7 @@ def _compare(config: Path | None, out: Path, data: Path | None, resume: bool, ov
     """
     from fedcohort import rundir
     from fedcohort.experiments.comparison import Comparison, summary
+    from fedcohort.experiments.pages.folder import write_report
     from fedcohort.store import save_csv
 
     flags = {name: parsed(name, text) for name, text in given.items() if text is not None}
@@ -33,7 +34,8 @@ def _compare(config: Path | None, out: Path, data: Path | None, resume: bool, ov
     for title, group in by_kind(rows).items():
         console.print(as_table(group, title=title))
     console.print(figures, markup=False, highlight=False)
-    console.print(f"Results: {out}", markup=False, highlight=False, soft_wrap=True)
+    say(f"Results: {out}")
+    say(write_report(out))
 
 
 def by_kind(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

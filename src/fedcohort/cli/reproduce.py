@@ -44,6 +44,8 @@ def reproduce(
     Example: fedcohort reproduce table3 --device cuda --precision bf16 --compiled --seeds 3 --time-budget 25
     """
     from fedcohort.experiments import reproduce as library
+    from fedcohort.experiments.pages import reproduction as pages
+    from fedcohort.reports.html.page import NO_PAGE, write_page
 
     given: dict[str, Any] = {
         "seeds": seeds, "first_seed": first_seed, "rounds": rounds, "dataset": dataset, "model": model, "sampler": sampler,
@@ -71,9 +73,13 @@ def reproduce(
         paths = library.export(source or out or OUT, export)
         say(f"Compact results: {', '.join(map(str, paths)) or 'none yet'}")
     say(f"Reports: {home}")
+    if source is None or out is not None:
+        pages.remember(home, names, changes)
+    path = write_page(pages.of_reports(source or home, done.reports, changes), home)
     if done.stopped:
         say(f"The time is up: {done.stopped}; the same command goes on from there.")
     for name, why in done.absent.items():
         say(f"SKIPPED: everything on {name}, whose data are not there: {why}")
+    say(NO_PAGE if path is None else f"Report: {path}")
     if done.absent:
         raise typer.Exit(INCOMPLETE)

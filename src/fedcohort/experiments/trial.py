@@ -11,7 +11,8 @@ import torch
 
 from fedcohort import rundir
 from fedcohort.arrays import Floats, Ints
-from fedcohort.data import PARTITIONS, Dataset, reserve
+from fedcohort.data import PARTITIONS, Dataset, label_counts, reserve
+from fedcohort.experiments.allocations import Watch
 from fedcohort.experiments.comparison import Comparison, Place, places
 from fedcohort.learning.engine import Engine, Options, Run
 from fedcohort.learning.local import Sgd
@@ -54,6 +55,10 @@ class Trial:
         self.of, self.folder, self.places = of, folder, places(of)
         pairs = {(place.partition, place.seed) for place in self.places}
         self.owners = {pair: owners_of(of, data, *pair) for pair in sorted(pairs)}
+        self.labels = {
+            partition: label_counts(data.y, self.owners[partition, of.first_seed].train, data.num_classes)
+            for partition in of.partitions
+        }
         tests = {pair: np.concatenate(owners.test) for pair, owners in self.owners.items()}  # shared by runs of a pair
         scaled = data.scaled(of.scaling)
         images, labels, shape = scaled.x, data.y, scaled.x.shape[1:]
@@ -122,7 +127,9 @@ class Trial:
 
     def run(self, told: Told | None = None, over: Callable[[], bool] = lambda: False) -> None:
         """Play the rounds that are left, or until it is over; every so many, and in the end, write records and a checkpoint."""
-        of, kept = self.of, []
+        of, kept, watch = self.of, [], Watch(self.of.rounds)
+        rundir.save_arrays(self.folder / "owners.npz", self.labels)
+        self._watch(watch, self.done)
         played = play(self.selector, self.world(), of.rounds, self.engine, deadline=of.last_second, start=self.done)
         for round, record in enumerate(played, start=self.done):
             last = round == of.rounds - 1
@@ -135,10 +142,17 @@ class Trial:
                 told(round + 1, accuracy)
             stop = over()
             if last or stop or (round + 1) % of.checkpoint_every == 0:
+                watch.save(self.folder, self.done)
                 self._save(kept, round + 1)
-                kept = []
+                kept, watch = [], Watch(of.rounds)
+            if not last:
+                self._watch(watch, round + 1)
             if stop:
                 return
+
+    def _watch(self, watch: Watch, round: int) -> None:
+        for name, selector in zip(self.of.selectors, self.selector.selectors, strict=True):
+            watch.look(name, selector, round)
 
     def _official(self, done: int) -> dict[str, Floats]:
         """Return the accuracy on the data set's own test set, nan in rounds without that test; nothing if it is not asked."""
