@@ -13,6 +13,7 @@ flower-demo: $(VENV)/.ready-flower
 
 test: $(VENV)/.ready-test lint
 	scripts/install-test-data
+	scripts/install-test-browser
 	$(BIN)/pytest
 
 lint: $(VENV)/.ready-test
@@ -34,7 +35,7 @@ $(VENV)/.ready-flower: $(BIN)/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.ready-test: $(BIN)/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[learning,plots,flower,tracking,dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[learning,plots,flower,tracking,mlflow,dev]'
 	touch $@
 
 clean:

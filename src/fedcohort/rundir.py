@@ -19,7 +19,7 @@ import numpy.typing as npt
 from fedcohort.store import load_arrays, written_whole
 
 Arrays = dict[str, npt.NDArray[Any]]
-PACKAGES = ("fedcohort", "numpy", "torch", "safetensors", "scikit-learn")
+PACKAGES = ("fedcohort", "numpy", "torch", "safetensors", "scikit-learn", "flwr")
 
 
 def write_settings(folder: Path, settings: Mapping[str, Any]) -> None:
@@ -136,6 +136,16 @@ def load_journal(folder: Path) -> list[dict[str, Any]]:
             if number < len(lines):
                 raise ValueError(f"{path} must hold one round per line, got line {number}: {error!r}") from None
     return rows
+
+
+def read_about(folder: Path) -> dict[str, Any]:
+    """Return what a Flower run said of itself when it began; nothing if it did not."""
+    path = folder / "run.json"
+    try:
+        about = json.loads(path.read_text()) if path.exists() else {}
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} must be written by a Flower run, got: {error}") from None
+    return about if isinstance(about, dict) else {}
 
 
 def save_checkpoint(folder: Path, state: Mapping[str, Any]) -> None:

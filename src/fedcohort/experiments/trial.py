@@ -24,6 +24,7 @@ from fedcohort.world.volatility import bernoulli, class_rates, local_epochs, tim
 
 CHECKPOINT = ("round", "mode", "engine", "selectors")
 Told = Callable[[int, Floats], None]  # rounds done, accuracy of every run
+Saved = Callable[[int, rundir.Arrays], None]  # first round, the records from there
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +126,11 @@ class Trial:
         self.selector.load_state_dict(state["selectors"])
         self.done = state["round"]
 
-    def run(self, told: Told | None = None, over: Callable[[], bool] = lambda: False) -> None:
-        """Play the rounds that are left, or until it is over; every so many, and in the end, write records and a checkpoint."""
+    def run(self, told: Told | None = None, over: Callable[[], bool] = lambda: False, saved: Saved | None = None) -> None:
+        """Play the rounds that are left, or until it is over; every so many, and in the end, write records and a checkpoint.
+
+        told: after every round; saved: the first round and the records of those to be remembered, before their checkpoint.
+        """
         of, kept, watch = self.of, [], Watch(self.of.rounds)
         rundir.save_arrays(self.folder / "owners.npz", self.labels)
         self._watch(watch, self.done)
@@ -143,7 +147,7 @@ class Trial:
             stop = over()
             if last or stop or (round + 1) % of.checkpoint_every == 0:
                 watch.save(self.folder, self.done)
-                self._save(kept, round + 1)
+                self._save(kept, round + 1, saved)
                 kept, watch = [], Watch(of.rounds)
             if not last:
                 self._watch(watch, round + 1)
@@ -176,8 +180,11 @@ class Trial:
             "wasted_bytes": idle * self.engine.model_bytes,
         }
 
-    def _save(self, kept: list[dict[str, Any]], done: int) -> None:
-        rundir.save_records(self.folder, self.done, {name: np.stack([row[name] for row in kept]) for name in kept[0]})
+    def _save(self, kept: list[dict[str, Any]], done: int, saved: Saved | None) -> None:
+        records = {name: np.stack([row[name] for row in kept]) for name in kept[0]}
+        rundir.save_records(self.folder, self.done, records)
+        if saved:
+            saved(self.done, records)
         engine = {name: value.cpu().numpy() for name, value in self.engine.state_dict().items()}
         state = {"round": done, "mode": self.engine.mode, "engine": engine, "selectors": self.selector.state_dict()}
         rundir.save_checkpoint(self.folder, state)

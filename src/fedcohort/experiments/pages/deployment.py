@@ -19,7 +19,7 @@ def findings(folder: Path) -> Findings:
     rows = rundir.load_journal(folder)
     if not rows:
         raise ValueError(f"{folder} must hold at least one round in rounds.jsonl, got none yet")
-    fates = came_of(rows)
+    about, fates = rundir.read_about(folder), came_of(rows)
     names = sorted(fates)
     counts = np.array([[sum(fates[name].values()) for name in names]], dtype=np.int64)
     scheme = Scheme(
@@ -35,9 +35,17 @@ def findings(folder: Path) -> Findings:
         allocations=_allocations(rows, names),
         fates=fates,
         names=names,
-        lead=[f"{len(rows)} rounds took {sum(row['seconds'] for row in rows):,.0f} s."],
+        lead=[_lead(rows, about)],
+        settings=about,
         environment=environment(folder),
     )
+
+
+def _lead(rows: list[dict[str, Any]], about: dict[str, Any]) -> str:
+    played = f"{len(rows)} rounds took {sum(row['seconds'] for row in rows):,.0f} s."
+    wanted = about.get("rounds")
+    unfinished = isinstance(wanted, int) and rows[-1]["round"] < wanted
+    return played + (f" Not finished: {wanted} rounds were asked for." if unfinished else "")
 
 
 def came_of(rows: list[dict[str, Any]]) -> dict[str, Counter[str]]:

@@ -1,7 +1,7 @@
 """From findings to one HTML file that needs nothing else: no network, no other file, no program but a browser."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -18,6 +18,7 @@ from fedcohort.store import written_whole
 
 NAME = "report.html"
 NO_PAGE = "No report: it needs pip install 'fedcohort[plots]'"
+WORDY = 36  # characters from which a column is wrapped
 CHARTS = (
     charts.accuracy_over_rounds,
     charts.accuracy_over_time,
@@ -90,8 +91,9 @@ def _json(data: Any) -> str:
 
 
 def _verdict(of: Findings) -> str:
-    html = "".join(f"<p>{escape(sentence)}</p>" for sentence in of.lead)
-    for kind, sentences in verdict(of).items():
+    shared, own = verdict(of)
+    html = "".join(f"<p>{escape(sentence)}</p>" for sentence in (*of.lead, *shared))
+    for kind, sentences in own.items():
         items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
         html += (f"<h3>{escape(kind)}</h3>" if len(of.kinds) > 1 else "") + f"<ul>{items}</ul>"
     return html
@@ -101,17 +103,23 @@ def _table(title: str, rows: Rows) -> str:
     """Return a table with a caption and scoped headers, in a region that scrolls, by keyboard too; no rows, nothing."""
     if not rows:
         return ""
-    head = "".join(f'<th scope="col">{escape(key)}</th>' for key in rows[0])
-    body = "".join(f"<tr>{_cells(row)}</tr>" for row in rows)
+    wordy = {key for row in rows for key, value in row.items() if len(shown(value)) > WORDY}
+    head = "".join(f'<th scope="col"{_class(key, wordy)}>{escape(key)}</th>' for key in rows[0])
+    body = "".join(f"<tr>{_cells(row, wordy)}</tr>" for row in rows)
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(title)}"><table><caption>{escape(title)}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
-def _cells(row: Mapping[str, Any]) -> str:
-    first, *rest = (escape(shown(value)) for value in row.values())
-    return f'<th scope="row">{first}</th>' + "".join(f"<td>{cell}</td>" for cell in rest)
+def _cells(row: Mapping[str, Any], wordy: Container[str]) -> str:
+    (key, first), *rest = row.items()
+    cells = "".join(f"<td{_class(name, wordy)}>{escape(shown(value))}</td>" for name, value in rest)
+    return f'<th scope="row"{_class(key, wordy)}>{escape(shown(first))}</th>{cells}'
+
+
+def _class(key: str, wordy: Container[str]) -> str:
+    return ' class="wordy"' if key in wordy else ""
 
 
 def _controls(of: Findings) -> str:

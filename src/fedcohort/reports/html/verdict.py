@@ -13,9 +13,13 @@ from fedcohort.statistics import estimate
 Values = Mapping[str, Floats]  # by scheme, one per seed, the same seeds in the same order
 
 
-def verdict(of: Findings) -> dict[str, list[str]]:
-    """Return sentences by kind of run."""
-    return {kind: about(schemes, sorted(of.targets)) for kind, schemes in of.kinds.items()}
+def verdict(of: Findings) -> tuple[list[str], dict[str, list[str]]]:
+    """Return the sentences that are the same for all of several kinds of run, and those of each kind."""
+    said = {kind: about(schemes, sorted(of.targets)) for kind, schemes in of.kinds.items()}
+    first, *others = said.values() if len(said) > 1 else [[]]
+    shared = [sentence for sentence in first if all(sentence in other for other in others)]
+    own = {kind: [sentence for sentence in sentences if sentence not in shared] for kind, sentences in said.items()}
+    return shared, {kind: sentences for kind, sentences in own.items() if sentences}
 
 
 def about(schemes: Mapping[str, Scheme], targets: Sequence[float] = ()) -> list[str]:
@@ -43,11 +47,13 @@ def _first(schemes: Mapping[str, Scheme], targets: Sequence[float]) -> str:
         if reached:
             never = [name for name in rounds if name not in reached]
             order = sorted(reached, key=lambda name: float(reached[name].mean()))
-            best = order[0]
-            text = f"{best} reached {target:.0%} accuracy first, after {in_words(reached[best], 1)} rounds"
-            if len(order) > 1:
-                later = reached[order[1]]
-                text += f"; next came {order[1]}, after {in_words(later, 1)} ({_compared(later, reached[best])})"
+            alike = [name for name in order if np.array_equal(reached[name], reached[order[0]])]
+            best, rest = order[0], [name for name in order if name not in alike]
+            who = f"{', '.join(alike[:-1])} and {alike[-1]}, alike in every run," if len(alike) > 1 else best
+            text = f"{who} reached {target:.0%} accuracy first, after {in_words(reached[best], 1)} rounds"
+            if rest:
+                later = reached[rest[0]]
+                text += f"; next came {rest[0]}, after {in_words(later, 1)} ({_compared(later, reached[best])})"
             if never:
                 text += f"; not in every run within the rounds played: {', '.join(never)}"
             return text + "."
