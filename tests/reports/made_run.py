@@ -9,8 +9,8 @@ from fedcohort.experiments.comparison import Comparison, places
 from fedcohort.selection.protocol import Outcome
 
 SMALL = Comparison(
-    selectors=("e3cs-0.5", "random"), partitions=("iid", "primary-label"), aggregations=("paper",), seeds=3, clients=8, cohort=3,
-    rounds=12, targets=(0.3, 0.5),
+    selectors=("e3cs-0.5", "random"), partitions=("iid", "primary-label"), aggregations=("paper",), seeds=3, clients=8,
+    cohort=3, rounds=12, targets=(0.3, 0.5),
 )  # fmt: skip
 
 

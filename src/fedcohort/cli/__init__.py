@@ -174,7 +174,7 @@ app.command()(watch)
 def main() -> None:
     """Run the command line; 0 done, 1 done in part, 2 a mistake of the user's, 130 interrupted."""
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="fedcohort", standalone_mode=False)
     except click.ClickException as error:
         _complain(error.format_message().replace("\n", " "))
         code = 2

@@ -82,13 +82,13 @@ def reproduce(
     else:
         for name, report in done.reports.items():
             show(report, figures[name])
-        tell(done, home, paths if export is not None else None)
+        say_where(done, home, paths if export is not None else None)
         say(NO_PAGE if page is None else f"Report: {page}")
     if done.absent:
         raise typer.Exit(INCOMPLETE)
 
 
-def tell(done: "Done", home: Path, exported: list[Path] | None) -> None:
+def say_where(done: "Done", home: Path, exported: list[Path] | None) -> None:
     """Say where everything is, and what is missing."""
     if exported is not None:
         say(f"Compact results: {', '.join(map(str, exported)) or 'none yet'}")

@@ -82,7 +82,8 @@ def _tensorboard(of: Comparison, folder: Path, done: int) -> Iterator[Write]:
     from tensorboardX import SummaryWriter
 
     home = folder / "tensorboard"
-    writers = {name: SummaryWriter(str(home / name.replace(" ", "-")), purge_step=done + 1) for name in groups(of)}
+    more = {"purge_step": done + 1, "filename_suffix": f".{done:07d}"}  # two files of one second must not share a name
+    writers = {name: SummaryWriter(str(home / name.replace(" ", "-")), **more) for name in groups(of)}
 
     def write(name: str, values: Scalars) -> None:
         for tag, points in values.items():

@@ -144,7 +144,7 @@ def fairness_against_accuracy(of: Findings) -> Chart | None:
             known = gained[~np.isnan(gained)]
             data = {"x": [fairness.mean()], "y": [known.mean()], "sd x": [_sd(fairness)], "sd y": [_sd(known)]}
             points.append(series(name, {column: plain(value) for column, value in data.items()}))
-        if points:
+        if len(points) > 1:
             choices[kind] = points
             said = [f"{p['name']} {p['data']['x'][0]:.3g} and {p['data']['y'][0]:.3g}" for p in points]
             summary[kind] = f"Fairness (Jain's index) and {what}: " + "; ".join(said) + "."
