@@ -2,13 +2,14 @@
 
 import csv
 import io
+import json
 import os
 import shutil
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from made_run import SMALL, comparison
+from made_run import SMALL, comparison, round_row
 
 from fedcohort.experiments.comparison import places
 from fedcohort.experiments.pages.folder import write_report
@@ -42,21 +43,20 @@ def opened(browser, run):
     """Return a function that opens the report; whatever is requested or complained about, ever, must be nothing."""
     requests, complaints, contexts = [], [], []
 
-    def look(**how):
+    def look(folder=run[0], **how):
         contexts.append(browser.new_context(offline=True, **how))
         page = contexts[-1].new_page()
         page.on("request", lambda request: requests.append(request.url))
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(f"file://{run[0] / 'report.html'}")
+        page.goto(f"file://{folder / 'report.html'}")
         page.wait_for_selector("html[data-drawn=yes]")
         return page
 
     yield look
     for context in contexts:
         context.close()
-    own = f"file://{run[0] / 'report.html'}"
-    assert [url for url in requests if url != own and not url.startswith(("data:", "blob:"))] == []
+    assert [url for url in requests if not url.startswith(("data:", "blob:")) and not url.endswith("/report.html")] == []
     assert complaints == []
 
 
@@ -189,3 +189,16 @@ def test_the_medians_of_the_boxes_are_those_of_the_records(page, run):
     counts = np.stack([np.bincount(run[1]["clients"][:, row].ravel(), minlength=8) for row in rows])
     drawn = page.evaluate("document.querySelector('#selections .plot').data.find(t => t.name === 'random').median")
     assert drawn == [np.median(counts[:, 2 * c : 2 * c + 2]) for c in range(4)]
+
+
+def test_a_client_whose_name_is_markup_is_shown_by_its_name_and_nothing_of_it_is_run(opened, tmp_path):
+    name = "<img src=x onerror=alert(1)><b>&amp;50%"
+    rows = [round_row(number, {name: "arrived", "b": "lost"}, {name: 1.0, "b": 0.5}) for number in (1, 2)]
+    (tmp_path / "rounds.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    write_report(tmp_path)
+    page = opened(tmp_path)
+    assert page.locator("img").count() == 0
+    for figure, axis in (("fates", "x"), ("probabilities", "y")):
+        shown = page.eval_on_selector_all(f"#{figure} .{axis}tick text", "all => all.map(one => one.textContent)")
+        assert sorted(shown) == sorted([name, "b"])
+    assert name in downloaded(page, "fates", "csv")[1].decode()

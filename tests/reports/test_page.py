@@ -6,13 +6,15 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from made import result
 from made_run import SMALL, comparison, round_row
 
 from fedcohort import cli
 from fedcohort.experiments import simulated
-from fedcohort.experiments.pages import deployment
+from fedcohort.experiments.pages import deployment, reproduction
 from fedcohort.experiments.pages.folder import findings, write_report
 from fedcohort.experiments.registry import Experiment
+from fedcohort.experiments.results import save
 from fedcohort.experiments.simulation import Setting, run, summary
 from fedcohort.reports.html import page as pages
 from fedcohort.reports.html.findings import Findings, Scheme
@@ -218,6 +220,27 @@ def test_a_round_that_is_being_written_is_left_out_and_a_damaged_one_refused(tmp
     path.write_text('{"round"\n' + path.read_text())
     with pytest.raises(ValueError, match=r"rounds\.jsonl must hold one round per line, got line 1"):
         findings(tmp_path)
+
+
+def test_a_reproduction_has_a_page_with_its_tables_and_the_runs_that_differ_in_scheme_and_seed_alone(tmp_path):
+    runs = [
+        result(accuracy=(0.1, 0.5), selectors=(name,), first_seed=seed, partitions=(partition,), rounds=rounds)
+        for name, seed, partition, rounds in (
+            ("random", 0, "iid", 2),
+            ("random", 1, "iid", 2),
+            ("fedcs", 0, "iid", 2),
+            ("fedcs", 0, "shards", 3),
+        )
+    ]
+    save(tmp_path / "runs-cifar10.npz", runs)
+    reproduction.remember(tmp_path, ["table3"], {"rounds": 2})
+    found = findings(tmp_path)
+    assert [title.split(":")[0] for title in found.tables] == ["table3"] * 4
+    iid, shards = found.kinds.values()
+    assert {name: one.accuracy.shape for name, one in iid.items()} == {"random": (2, 2), "fedcs": (1, 2)}
+    np.testing.assert_array_equal(np.isnan(shards["fedcs"].accuracy), [[False, False, True]])  # one round is still to come
+    assert "4 training runs are at hand, 1 of them not finished." in found.lead
+    assert "accuracy-rounds" in [chart["id"] for chart in data_of(page(found))["charts"]]
 
 
 @pytest.fixture

@@ -72,3 +72,11 @@ def test_one_kind_of_run_keeps_all_its_sentences():
     shared, own = verdict(Findings("t", {"x": {"a": scheme([[0.5]])}}))
     assert shared == []
     assert len(own["x"]) == 2
+
+
+def test_schemes_that_do_not_differ_at_all_are_not_ranked():
+    same = scheme([[0.5], [0.6]], counts=[[1, 3], [2, 2]])
+    said = about({"a": same, "b": same})
+    assert said[0] == "Every scheme ends at the same accuracy, 0.550 ± 0.071."
+    assert said[1] == "Under every scheme alike, the success ratio is 0.500 ± 0.000."
+    assert said[2].startswith("Fairness (Jain's index, 1 when all are asked alike) is the same under every scheme")

@@ -72,7 +72,9 @@ def of_reports(folder: Path, reports: Mapping[str, Report], changes: Mapping[str
         notes=[note for report in reports.values() for note in report.notes],
         settings=dict(changes),
         seeds=", ".join(map(str, sorted({result.of.first_seed for result in results}))),
-        environment={k: ", ".join(sorted({str(a[k]) for a in about if k in a})) for k in _KEPT if any(k in a for a in about)},
+        environment={
+            k: ", ".join(sorted({str(a[k]) for a in about if a.get(k)})) for k in _KEPT if any(a.get(k) for a in about)
+        },
         **more,
     )
 
@@ -87,7 +89,7 @@ def _lead(reports: Mapping[str, Report], results: Sequence[Result]) -> list[str]
         rows = [row for table in reports["claims"].tables.values() for row in table]
         counts = Counter(str(row["verdict"]) for row in rows if "verdict" in row)
         if counts:
-            said.append("Of the paper's claims: " + ", ".join(f"{count} {word}" for word, count in counts.most_common()) + ".")
+            said.append("Of the paper's claims: " + ", ".join(f"{word} {count}" for word, count in counts.most_common()) + ".")
     if results:
         unfinished = sum(not result.finished for result in results)
         said.append(

@@ -58,7 +58,10 @@ def lines(
         return None
     summary = {kind: _ends(axes[1], shown) for kind, shown in choices.items()}
     columns = {"x": axes[0], "y": axes[1], "sd": "sd over seeds"}
-    return Chart(id, title, f"{caption} {BAND}", "lines", {"x": axes[0], "y": axes[1]}, columns, choices, summary)
+    several = any(len(scheme.successes) > 1 for schemes in of.kinds.values() for scheme in schemes.values())
+    return Chart(
+        id, title, f"{caption} {BAND}" if several else caption, "lines", {"x": axes[0], "y": axes[1]}, columns, choices, summary
+    )
 
 
 def _ends(what: str, shown: list[Series]) -> str:
@@ -156,7 +159,9 @@ def fairness_against_accuracy(of: Findings) -> Chart | None:
     )
     columns = {"x": "Jain's index", "y": what, "sd x": "sd of Jain's index", "sd y": f"sd of {what}"}
     axes = {"x": "fairness (Jain's index)", "y": what}
-    return Chart("fairness", f"Fairness against {what.split()[-1]}", caption, "dots", axes, columns, choices, summary)
+    return Chart(
+        "fairness", f"Fairness against {'accuracy' if trained else 'success'}", caption, "dots", axes, columns, choices, summary
+    )
 
 
 def _sd(values: Floats) -> float:

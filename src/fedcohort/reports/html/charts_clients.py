@@ -58,8 +58,8 @@ def probabilities(of: Findings) -> Chart | None:
         choices[name], summary[name] = [_heat(name, seen, of.names)], _heat_words(name, seen)
     total = next(iter(of.allocations.values())).inclusion.shape[1]
     caption = (
-        "Probability of being asked, of every client, in rounds of the first seed; circles mark the capped set, clients whose "
-        "weight is above the cap and who are asked for certain."
+        f"Probability of being asked, of every client, in some rounds{' of the first seed' if of.seeds else ''}; circles mark "
+        "the capped set, clients whose weight is above the cap and who are asked for certain."
     )
     if of.classes is not None:
         caption += " Clients are ordered by class of success rate, the lowest first."

@@ -63,6 +63,8 @@ def _first(schemes: Mapping[str, Scheme], targets: Sequence[float]) -> str:
 def _furthest(finals: Values) -> str:
     order = sorted(finals, key=lambda name: -float(finals[name].mean()))
     best = order[0]
+    if len(order) > 1 and _alike(finals):
+        return f"Every scheme ends at the same accuracy, {in_words(finals[best])}."
     text = f"The highest final accuracy is {best}'s, {in_words(finals[best])}"
     if len(order) > 1:
         second = order[1]
@@ -76,9 +78,11 @@ def _furthest(finals: Values) -> str:
 def _success(success: Values) -> str:
     order = sorted(success, key=lambda name: -float(success[name].mean()))
     best, worst = order[0], order[-1]
-    text = f"Most updates counted under {best}: a success ratio of {in_words(success[best])}"
     if len(order) == 1:
         return f"{best}: a success ratio of {in_words(success[best])}."
+    if _alike(success):
+        return f"Under every scheme alike, the success ratio is {in_words(success[best])}."
+    text = f"Most updates counted under {best}: a success ratio of {in_words(success[best])}"
     if "random" in success and best != "random":
         return f"{text}, where random asking gives {in_words(success['random'])}."
     return f"{text}; fewest under {worst}: {in_words(success[worst])}."
@@ -88,10 +92,20 @@ def _fairness(fair: Values) -> str:
     order = sorted(fair, key=lambda name: -float(fair[name].mean()))
     if len(order) == 1:
         return f"Fairness (Jain's index, 1 when all are asked alike): {in_words(fair[order[0]])}."
+    if _alike(fair):
+        return (
+            f"Fairness (Jain's index, 1 when all are asked alike) is the same under every scheme: {in_words(fair[order[0]])}."
+        )
     return (
         f"The price is fairness (Jain's index, 1 when all are asked alike): from {in_words(fair[order[0]])} under {order[0]} "
         f"down to {in_words(fair[order[-1]])} under {order[-1]}."
     )
+
+
+def _alike(values: Values) -> bool:
+    """Return whether all schemes have the same value in every run."""
+    first, *rest = values.values()
+    return all(np.array_equal(first, other) for other in rest)
 
 
 def _compared(more: Floats, less: Floats) -> str:
