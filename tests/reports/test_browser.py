@@ -131,7 +131,7 @@ def test_the_csv_of_a_figure_says_what_the_records_say(page, run):
         ]  # fmt: skip
         accuracy = run[1]["accuracy"][int(row["round"]) - 1, mine]
         assert float(row["test accuracy"]) == pytest.approx(accuracy.mean(), rel=1e-4)
-        assert float(row["sd over seeds"]) == pytest.approx(accuracy.std(ddof=1), rel=1e-4)
+        assert float(row["sd over seeds"]) == pytest.approx(accuracy.std(ddof=1), rel=1e-3)
 
 
 def test_the_csv_of_the_heat_map_names_every_client_in_every_round(page):

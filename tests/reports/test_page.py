@@ -126,12 +126,12 @@ def test_curves_are_means_over_the_seeds_that_have_a_value():
     mean, spread = over_seeds(values)
     np.testing.assert_array_equal(mean, [1.0, 1.0, np.nan])
     np.testing.assert_array_equal(spread, [np.sqrt(2), np.nan, np.nan])
-    assert curve(values) == {"x": [1, 2], "y": [1, 1], "sd": [1.4142, None]}
+    assert curve(values) == {"x": [1, 2], "y": [1, 1], "sd": [1.414, None]}
 
 
 def test_a_long_curve_is_thinned_and_keeps_both_ends():
     found = curve(np.arange(5000.0)[None])
-    assert len(found["x"]) <= 200
+    assert len(found["x"]) <= 150
     assert (found["x"][0], found["x"][-1]) == (1, 5000)
     assert all(y == pytest.approx(x - 1, rel=1e-4) for x, y in zip(found["x"], found["y"], strict=True))
 

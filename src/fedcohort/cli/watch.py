@@ -5,7 +5,6 @@ from time import sleep, time
 from typing import Annotated
 
 import typer
-from rich.console import Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -60,7 +59,7 @@ def tell(now: Snapshot) -> None:
         say(f"  {line.name}: {figures(line)}; asked last: {' '.join(marked(one) for one in line.asked[:MOST])}{more(line)}")
 
 
-def drawn(now: Snapshot) -> Group:
+def drawn(now: Snapshot) -> Table:
     """Return a snapshot for a terminal: a bar, and a line per scheme, those who failed in red."""
     bar = ProgressBar(total=now.rounds or max(1, now.done), completed=now.done, width=40)
     table = Table("scheme", "success", "accuracy", "asked last", box=None, pad_edge=False, header_style="bold")
@@ -68,7 +67,10 @@ def drawn(now: Snapshot) -> Group:
         asked = Text(" ").join(Text(marked(one), style="" if one.came == "arrived" else "red") for one in line.asked[:MOST])
         accuracy = "-" if line.accuracy != line.accuracy else f"{line.accuracy:.3f}"
         table.add_row(Text(line.name), f"{line.success:.3f}", accuracy, asked + Text(more(line)))
-    return Group(Text(f"{now.title}: {progress(now)}"), bar, table)
+    page = Table.grid()  # a bar alone does not end its line
+    for part in (Text(f"{now.title}: {progress(now)}"), bar, table):
+        page.add_row(part)
+    return page
 
 
 def progress(now: Snapshot) -> str:

@@ -7,23 +7,21 @@ import numpy as np
 from fedcohort.arrays import Floats, Ints
 from fedcohort.reports.html.findings import Scheme
 
-POINTS = 200  # per curve: more than a screen can show apart
+POINTS = 150  # per curve: about what a screen can show apart
 DIGITS = 5
 
 
-def plain(values: Any) -> list[Any]:
-    """Return numbers with five digits, as JSON takes them: None where there is none."""
-    return [_plain(value) for value in np.asarray(values).tolist()]
+def plain(values: Any, digits: int = DIGITS) -> list[Any]:
+    """Return numbers with few digits, as JSON takes them: None where there is none."""
+    return [_plain(value, digits) for value in np.asarray(values).tolist()]
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_plain(part) for part in value]
+def _plain(value: Any, digits: int) -> Any:
     if not isinstance(value, float):
         return value
     if not np.isfinite(value):
         return None
-    short = float(f"{value:.{DIGITS}g}")
+    short = float(f"{value:.{digits}g}")
     return int(short) if short == int(short) else short
 
 
@@ -45,7 +43,7 @@ def curve(values: Floats) -> dict[str, list[Any]]:
     """Return a curve [S, T] over rounds: those that any seed has, thinned."""
     rounds = thinned(np.flatnonzero(~np.isnan(values).all(axis=0)))
     mean, spread = over_seeds(values[:, rounds])
-    return {"x": plain(rounds + 1), "y": plain(mean), "sd": plain(spread)}
+    return {"x": plain(rounds + 1), "y": plain(mean), "sd": plain(spread, 4)}
 
 
 def over_time(scheme: Scheme) -> dict[str, list[Any]]:
@@ -60,7 +58,7 @@ def over_time(scheme: Scheme) -> dict[str, list[Any]]:
     moments = np.linspace(first, max(first, last), min(POINTS, accuracy.shape[1]))
     known = np.stack([run[np.maximum(np.searchsorted(at, moments * (1 + 1e-12), side="right") - 1, 0)] for at, run in tested])
     mean, spread = over_seeds(known)
-    return {"x": plain(moments), "y": plain(mean), "sd": plain(spread)}
+    return {"x": plain(moments), "y": plain(mean), "sd": plain(spread, 4)}
 
 
 def in_words(values: Floats, digits: int = 3) -> str:
