@@ -80,3 +80,9 @@ def test_schemes_that_do_not_differ_at_all_are_not_ranked():
     assert said[0] == "Every scheme ends at the same accuracy, 0.550 ± 0.071."
     assert said[1] == "Under every scheme alike, the success ratio is 0.500 ± 0.000."
     assert said[2].startswith("Fairness (Jain's index, 1 when all are asked alike) is the same under every scheme")
+
+
+def test_schemes_that_were_not_played_over_the_same_seeds_are_not_compared():
+    said = about({"a": scheme([[0.9], [0.8], [0.7]]), "b": scheme([[0.1], [0.2]]), "c": scheme([[0.3], [0.2]])}, (0.15,))
+    assert "c follows with 0.250 ± 0.071 (not over the same seeds, so not compared)" in said[1]
+    assert "nor can the seeds" not in said[1]

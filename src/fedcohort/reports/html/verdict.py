@@ -69,7 +69,9 @@ def _furthest(finals: Values) -> str:
     if len(order) > 1:
         second = order[1]
         text += f"; {second} follows with {in_words(finals[second])} ({_compared(finals[best], finals[second])})"
-        close = [name for name in order[2:] if finals[best].size > 1 and not _clear(finals[best], finals[name])]
+        close = [
+            name for name in order[2:] if finals[best].size == finals[name].size > 1 and not _clear(finals[best], finals[name])
+        ]
         if close and not _clear(finals[best], finals[second]):
             text += f"; nor can the seeds tell it from {', '.join(close)}"
     return text + "."
@@ -110,6 +112,8 @@ def _alike(values: Values) -> bool:
 
 def _compared(more: Floats, less: Floats) -> str:
     """Say whether the difference of two schemes, seed by seed in the same worlds, stands out of the spread over seeds."""
+    if more.size != less.size:
+        return "not over the same seeds, so not compared"
     if more.size < 2:
         return "one seed: how much of this is chance is not known"
     if not (more - less).any():
@@ -119,5 +123,7 @@ def _compared(more: Floats, less: Floats) -> str:
 
 def _clear(more: Floats, less: Floats) -> bool:
     """Return whether the paired difference lies beyond its one-sided 95 % limit."""
+    if more.size != less.size:
+        return False
     found = estimate((more - less).tolist())
     return not isnan(found.error) and abs(found.mean) > found.margin(0.0)
