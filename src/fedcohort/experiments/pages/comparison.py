@@ -38,8 +38,8 @@ def findings(folder: Path) -> Findings:
         lead=lead(of, done),
         notes=(
             "Means over seeds; ± is one standard deviation. A dash: not reached in every run, or not known.",
-            "Schemes are compared seed by seed, in the same worlds: a difference is beyond the spread over seeds if the mean of "
-            "these differences is beyond its one-sided 95 % limit (Student's t).",
+            "Schemes are compared seed by seed, in the same worlds: a difference is beyond the spread over seeds if its mean "
+            "over seeds is beyond the one-sided 95 % limit of Student's t.",
         ),
         settings=of.as_dict(),
         seeds=seeds_in_words(of.first_seed, of.seeds),
