@@ -13,6 +13,7 @@ flower-demo: $(VENV)/.ready-flower
 
 test: $(VENV)/.ready-test lint
 	scripts/install-test-data
+	scripts/install-test-browser
 	$(BIN)/pytest
 
 test-packaging: $(VENV)/.ready-test
@@ -40,7 +41,7 @@ $(VENV)/.ready-flower: $(BIN)/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.ready-test: $(BIN)/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[learning,plots,flower,tracking,dev,docs]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[learning,plots,flower,tracking,mlflow,dev,docs]'
 	touch $@
 
 clean:

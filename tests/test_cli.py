@@ -4,12 +4,14 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import fields
 
 import numpy as np
 import pytest
 
 from fedcohort import __version__, cli
 from fedcohort.experiments import regret
+from fedcohort.experiments.comparison import Comparison
 from fedcohort.experiments.registry import NAMES
 from fedcohort.experiments.simulation import Setting
 from fedcohort.reports import report
@@ -18,9 +20,11 @@ from fedcohort.selection.sampling import SAMPLERS
 from fedcohort.store import load
 
 TINY = ("--clients", "8", "--cohort", "3", "--rounds", "12", "--seeds", "2")
-COMMANDS = ("simulate", "reproduce", "list", "bench", "compare")
+COMMANDS = ("simulate", "reproduce", "list", "bench", "compare", "report", "watch")
+EXIT_CODES = ("0 done", "1 done but", "2 a mistake", "130 interrupted")
 FIGURES = {"figure3.png", "figure3.svg", "figure4.png", "figure4.svg"}
-FILES = {"results.npz", "settings.json", "summary.csv", "simulate.md", "simulate.tex", *FIGURES}
+FILES = {"results.npz", "settings.json", "environment.json", "summary.csv", "simulate.md", "simulate.tex", "report.html"}
+FILES |= {*FIGURES, "allocations"}
 TERMINAL = ("COLUMNS", "LINES", "TERMINAL_WIDTH", "FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TTY_COMPATIBLE", "NO_COLOR")
 
 
@@ -61,7 +65,7 @@ def in_a_process(*args, **env):
 
 
 def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
 def is_one_line_of_error(err):
@@ -76,6 +80,51 @@ def test_help_of_every_command_fits_in_100_columns_and_cuts_nothing_off(call, co
     assert out.lstrip().startswith("Usage: fedcohort")
     assert max(map(len, out.splitlines())) <= 100
     assert "…" not in out
+
+
+@pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)], ids=["fedcohort", *COMMANDS])
+def test_help_of_every_command_fits_a_screen_and_has_an_example(call, command):
+    _, out, _ = call(*command, "--help")
+    assert len(out.splitlines()) <= 46
+    assert "Example: fedcohort" in out
+
+
+def test_help_says_what_exit_codes_mean(call):
+    _, out, _ = call("--help")
+    said = " ".join(out.split())
+    assert [code for code in EXIT_CODES if code not in said] == []
+
+
+def test_all_settings_of_compare_are_listed_on_request(call):
+    _, out, _ = call("compare", "--help-all")
+    assert [line.split()[0] for line in out.splitlines()] == [
+        f"--{field.name.replace('_', '-')}" for field in fields(Comparison)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("typed", "wanted"),
+    [("fedcohort wa", {"watch"}), ("fedcohort reproduce table", {"table2", "table3"}), ("fedcohort bench s", {"selection"})],
+)
+def test_the_shell_completes_commands_and_names(typed, wanted):
+    done = in_a_process(_FEDCOHORT_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=str(typed.count(" ")))
+    assert set(done.stdout.split()) == wanted
+
+
+def test_list_gives_the_names_as_json(call):
+    code, out, err = call("list", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["selectors"] == list(SELECTORS)
+
+
+def test_simulate_prints_json_alone_with_the_rows_of_the_summary_and_null_for_what_is_no_number(call, tmp_path):
+    code, out, err = call("simulate", *TINY, "--seeds", "1", "--selectors", "random", "--out", "run", "--json")
+    assert (code, err) == (0, "")
+    said = json.loads(out)
+    (row,) = said["rows"]
+    assert (said["command"], said["folder"], said["settings"]["rounds"]) == ("simulate", "run", 12)
+    assert row["CEP"] == load(tmp_path / "run")[1]["random/successes"].sum()
+    assert row["CEP sd"] is None
 
 
 def test_every_command_is_tested_here(call):
@@ -122,6 +171,7 @@ def test_simulate_writes_results_settings_summary_and_figures(call, tmp_path):
     assert [float(row["CEP"]) for row in rows] == [arrays[f"{n}/successes"].sum() / 2 for n in ("e3cs-0.5", "random")]
     assert "new/run" in out
     assert all(name in out for name in FIGURES)
+    assert out.splitlines()[-1] == "Report: new/run/report.html"
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -255,7 +305,7 @@ def test_regret_is_reproduced_in_few_rounds(call, tmp_path, monkeypatch, rounds)
 
 
 def test_an_interrupt_ends_with_code_130_and_leaves_nothing(call, tmp_path, monkeypatch):
-    def interrupted(setting, progress=None):
+    def interrupted(setting, *rest):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(cli, "run", interrupted)
@@ -270,7 +320,7 @@ def test_without_matplotlib_simulate_says_what_to_install_and_writes_the_rest(ca
     code, out, err = call("simulate", *TINY, "--selectors", "random", "--out", "run")
     assert (code, err) == (0, "")
     assert "pip install 'fedcohort[plots]'" in out
-    assert {path.name for path in (tmp_path / "run").iterdir()} == FILES - FIGURES
+    assert {path.name for path in (tmp_path / "run").iterdir()} == FILES - {*FIGURES, "allocations"}  # random has none
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -1,4 +1,5 @@
 import csv
+import json
 import re
 import subprocess
 import sys
@@ -7,8 +8,9 @@ import time
 import numpy as np
 import pytest
 
-from fedcohort import cli, rundir
+from fedcohort import cli, rundir, store
 from fedcohort.data import load
+from fedcohort.experiments.allocations import load_allocations
 from fedcohort.experiments.comparison import Comparison
 from fedcohort.experiments.trial import Trial
 from fedcohort.reports import figures
@@ -56,7 +58,8 @@ def is_one_line_of_error(err):
 def remembered(folder):
     """Return all that a run leaves behind: records and the last checkpoint."""
     state = rundir.load_checkpoint(folder)
-    return {"records": rundir.load_records(folder, state["round"]), "checkpoint": state}
+    seen = {name: vars(rows) for name, rows in load_allocations(folder).items()}
+    return {"records": rundir.load_records(folder, state["round"]), "checkpoint": state, "allocations": seen}
 
 
 def differences(one, other, name=""):
@@ -82,7 +85,8 @@ def test_a_comparison_leaves_records_a_checkpoint_settings_environment_and_a_sum
     assert (code, err) == (0, "")
     folder = tmp_path / "run"
     assert {path.name for path in folder.iterdir()} == {
-        "records", "checkpoint.safetensors", "settings.toml", "environment.json", "summary.csv",
+        "records", "checkpoint.safetensors", "settings.toml", "environment.json", "summary.csv", "owners.npz", "allocations",
+        "report.html",
     }  # fmt: skip
     assert {path.name for path in (folder / "records").iterdir()} == {"0000000.npz", "0000002.npz", "0000004.npz"}
     records = rundir.load_records(folder, 6)
@@ -90,7 +94,7 @@ def test_a_comparison_leaves_records_a_checkpoint_settings_environment_and_a_sum
     assert records["clients"].shape == records["valid"].shape == (6, 4, 4)
     assert ((records["accuracy"] >= 0) & (records["accuracy"] <= 1)).all()
     assert all(f" {name} " in out for name in ("e3cs-0.5", "random", "pow-d", "rpow-d"))
-    assert "run" in out.splitlines()[-1]
+    assert out.splitlines()[-1] == "Report: run/report.html"
 
 
 def test_the_summary_says_what_the_records_say(call, tmp_path):
@@ -110,6 +114,27 @@ def test_the_summary_says_what_the_records_say(call, tmp_path):
     assert float(row["wasted s"]) == pytest.approx(records["wasted_seconds"].sum() / 2)
     size = 4 * (64 * 64 + 64 + 64 * 10 + 10)  # bytes of the mlp on 8 x 8 images
     assert float(row["wasted MB"]) == pytest.approx((~records["arrived"]).sum() / 2 * size / 1e6)
+
+
+def test_the_probabilities_of_the_first_run_and_who_owns_which_labels_are_kept(call, tmp_path):
+    assert call(*TINY, "--seeds", "2", "--out", "run")[0] == 0
+    seen = load_allocations(tmp_path / "run")
+    assert list(seen) == ["e3cs-0.5"]
+    assert seen["e3cs-0.5"].rounds.tolist() == list(range(6))
+    np.testing.assert_allclose(seen["e3cs-0.5"].inclusion.sum(axis=1), 4, atol=0.02)
+    np.testing.assert_allclose(seen["e3cs-0.5"].inclusion[0], 4 / 12, atol=1e-3)
+    assert (seen["e3cs-0.5"].inclusion[5] > 4 / 12).any()
+    labels = store.load_arrays(tmp_path / "run" / "owners.npz")["iid"]
+    assert labels.shape == (12, 10)
+    assert (labels.sum(axis=1) == 18).all()  # a tenth of 20 is reserved for testing
+
+
+def test_the_table_is_printed_as_json_alone(call, tmp_path):
+    code, out, err = call(*TINY, "--selectors", "random", "--out", "run", "--json")
+    assert (code, err) == (0, "")
+    said = json.loads(out)
+    assert (said["command"], said["settings"]["clients"], said["rows"][0]["selector"]) == ("compare", 12, "random")
+    assert said["rows"][0]["final"] == rundir.load_records(tmp_path / "run")["accuracy"][-1, 0]
 
 
 def test_who_arrives_is_decided_by_seconds_and_deadline(call, tmp_path):
@@ -167,7 +192,7 @@ def test_a_finished_comparison_is_shown_and_not_computed_again(call, tmp_path):
         assert (code, err) == (0, "")
         assert again == first
     after = contents(tmp_path / "run")
-    kept = [path for path in before if path.name != "summary.csv"]
+    kept = [path for path in before if path.name not in ("summary.csv", "report.html")]
     assert all(after[path] == before[path] for path in kept)
     assert after.keys() == before.keys()
 
@@ -549,7 +574,8 @@ def test_bars_of_a_client_add_up_to_its_samples():
 
 
 def test_help_names_every_setting_with_its_meaning(call):
-    code, out, err = call("--help")
-    assert (code, err) == (0, "")
+    shown = [call(flag) for flag in ("--help", "--help-all")]
+    assert [(code, err) for code, _, err in shown] == [(0, ""), (0, "")]
+    out = "".join(text for _, text, _ in shown)
     flags = [f"--{name.replace('_', '-')}" for name in Comparison().as_dict()]
     assert [flag for flag in [*flags, "--config", "--resume", "--overwrite", "--out", "--data"] if flag not in out] == []

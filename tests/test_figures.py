@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 
 from fedcohort.experiments import figure3, figure4, regret, simulation
 from fedcohort.experiments.simulation import Setting
-from fedcohort.reports.figures import COLOURS, colour_of, over_rounds, save_figures, selections_per_class
+from fedcohort.reports.figures import over_rounds, save_figures, selections_per_class
+from fedcohort.reports.palette import COLOURS, colour_of
 from fedcohort.reports.tables import as_table, shown
 from fedcohort.selection.registry import PAPER_SELECTORS
 from fedcohort.world.volatility import class_of

@@ -6,7 +6,7 @@ import pytest
 
 import fedcohort
 
-HEAVY = ("torch", "flwr", "matplotlib", "sklearn", "typer", "rich", "pandas")
+HEAVY = ("torch", "flwr", "matplotlib", "plotly", "sklearn", "typer", "rich", "pandas", "mlflow", "tensorboardX")
 
 
 def loaded_by(code):
@@ -24,7 +24,7 @@ def test_importing_the_package_loads_nothing_heavy():
 def test_importing_the_command_line_loads_neither_a_learning_nor_a_drawing_library():
     modules = loaded_by("import fedcohort.cli")
     assert "typer" in modules
-    assert {"torch", "flwr", "matplotlib", "sklearn", "pandas"}.isdisjoint(modules)
+    assert {"torch", "flwr", "matplotlib", "plotly", "sklearn", "pandas", "mlflow", "tensorboardX"}.isdisjoint(modules)
 
 
 @pytest.mark.parametrize("name", fedcohort.__all__)

@@ -6,6 +6,7 @@ any moment, the folder goes on from its checkpoint, and records beyond it are co
 
 import json
 import platform
+import subprocess
 import sys
 import tomllib
 from collections.abc import Collection, Mapping
@@ -19,13 +20,18 @@ import numpy.typing as npt
 from fedcohort.store import load_arrays, written_whole
 
 Arrays = dict[str, npt.NDArray[Any]]
-PACKAGES = ("numpy", "torch", "safetensors", "scikit-learn")
+PACKAGES = ("numpy", "torch", "safetensors", "scikit-learn", "flwr")
 
 
 def write_settings(folder: Path, settings: Mapping[str, Any]) -> None:
     """Write settings.toml and what the run is computed with."""
     with written_whole(folder / "settings.toml") as draft:
         draft.write_text(to_toml(settings))
+    write_environment(folder)
+
+
+def write_environment(folder: Path) -> None:
+    """Write what a run is computed with."""
     with written_whole(folder / "environment.json") as draft:
         draft.write_text(json.dumps(environment(), indent=2) + "\n")
 
@@ -62,21 +68,43 @@ def environment() -> dict[str, str]:
             found[package] = version(package)
         except PackageNotFoundError:
             found[package] = "-"
-    return found
+    return found | {"commit": commit_of(Path(__file__))}
+
+
+def commit_of(file: Path) -> str:
+    """Return the commit a file belongs to, with a + if the files beside it were changed since; "-" where git cannot say."""
+
+    def git(*args: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(["git", "-C", str(file.parent), *args], capture_output=True, text=True, check=False)
+
+    try:
+        if git("ls-files", "--error-unmatch", file.name).returncode:  # in no repository, or in one that does not know it
+            return "-"
+        commit = git("rev-parse", "HEAD")
+        changed = git("diff", "--quiet", "HEAD", "--", ".").returncode
+    except OSError:
+        return "-"
+    return "-" if commit.returncode else commit.stdout.strip()[:12] + ("+" if changed else "")
 
 
 def discard(folder: Path) -> None:
     """Remove a run from a folder and leave everything else there."""
-    for name in ("settings.toml", "environment.json", "checkpoint.safetensors"):
+    for name in ("settings.toml", "environment.json", "checkpoint.safetensors", "owners.npz"):
         (folder / name).unlink(missing_ok=True)
-    for path in (folder / "records").glob("*.npz"):
-        path.unlink()
+    for part in ("records", "allocations"):
+        for path in (folder / part).glob("*.npz"):
+            path.unlink()
 
 
 def save_records(folder: Path, first_round: int, records: Arrays) -> None:
     """Write the records of some rounds as one chunk, named by its first round."""
-    with written_whole(folder / "records" / f"{first_round:07d}.npz") as draft:
-        np.savez_compressed(draft, allow_pickle=False, **records)
+    save_arrays(folder / "records" / f"{first_round:07d}.npz", records)
+
+
+def save_arrays(path: Path, arrays: Arrays) -> None:
+    """Write arrays as one file without pickle."""
+    with written_whole(path) as draft:
+        np.savez_compressed(draft, allow_pickle=False, **arrays)
 
 
 def load_records(folder: Path, rounds: int | None = None) -> Arrays:
@@ -90,6 +118,36 @@ def load_records(folder: Path, rounds: int | None = None) -> Arrays:
     if rounds is not None and have < rounds:
         raise ValueError(f"{folder / 'records'} must hold rounds 0 to {rounds - 1}, got {have} of them")
     return {name: np.concatenate([chunk[name] for chunk in chunks])[:rounds] for name in chunks[0]} if chunks else {}
+
+
+def load_journal(folder: Path) -> list[dict[str, Any]]:
+    """Return the rounds of a Flower run, as its journal has them; a last line that is still being written is left out."""
+    path = folder / "rounds.jsonl"
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} must be the journal of a Flower run, got: {error}") from None
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            row = json.loads(line)
+            rows.append(
+                {name: row[name] for name in ("round", "seconds", "asked", "arrived", "success_ratio", "probabilities")}
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            if number < len(lines):
+                raise ValueError(f"{path} must hold one round per line, got line {number}: {error!r}") from None
+    return rows
+
+
+def read_about(folder: Path) -> dict[str, Any]:
+    """Return what a Flower run said of itself when it began; nothing if it did not."""
+    path = folder / "run.json"
+    try:
+        about = json.loads(path.read_text()) if path.exists() else {}
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} must be written by a Flower run, got: {error}") from None
+    return about if isinstance(about, dict) else {}
 
 
 def save_checkpoint(folder: Path, state: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ from fedcohort.experiments import claims_selection as selection
 from fedcohort.experiments import claims_training as training
 from fedcohort.experiments.claims import CLAIMS, judge, report
 from fedcohort.experiments.evidence import Asked, Check, Evidence, log_rounds, paired, published
-from fedcohort.experiments.statistics import estimate
+from fedcohort.statistics import estimate
 
 CLAIM = {claim.name: claim for claim in CLAIMS}
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Collection
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
@@ -15,12 +16,15 @@ from fedcohort import __version__
 from fedcohort.bench import BENCHES
 from fedcohort.checks import known
 from fedcohort.cli.compare import compare
-from fedcohort.cli.console import console, progress_bars, say, show
+from fedcohort.cli.console import console, print_json, progress_bars, say, show
 from fedcohort.cli.parse import eta as parse_eta
 from fedcohort.cli.parse import numbers, words
 from fedcohort.cli.reproduce import reproduce
+from fedcohort.cli.watch import watch
 from fedcohort.data import DATASETS, PARTITIONS
 from fedcohort.experiments import figure3, figure4
+from fedcohort.experiments.allocations import Watch
+from fedcohort.experiments.pages.folder import write_report
 from fedcohort.experiments.registry import NAMES, Experiment
 from fedcohort.experiments.simulated import played, report_of
 from fedcohort.experiments.simulation import Setting, run, summary
@@ -31,7 +35,6 @@ from fedcohort.selection.sampling import SAMPLERS
 
 NEEDED = {"learning": ("torch", "sklearn", "safetensors", "pyarrow"), "flower": ("flwr",)}  # what each extra brings
 app = typer.Typer(
-    help="Choose which clients train in each round of federated learning when clients fail.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -54,6 +57,7 @@ def simulate(
     sampler: Annotated[str, typer.Option(help=f"{', '.join(SAMPLERS)} (the paper's).")] = DEFAULT.sampler,
     out: Annotated[Path, typer.Option(help="Folder for results and figures.")] = Path("runs/simulate"),
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace results of other settings there.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON and nothing else.")] = False,
 ) -> None:
     """Play selectors without training: success ratio, CEP and fairness.
 
@@ -75,12 +79,31 @@ def simulate(
         Experiment(setting, run, summary, lambda s, r: figure3.report(s, r) | figure4.report(s, r), figure4.CAPTION),
         out,
         overwrite,
+        as_json,
     )
 
 
+@app.command()
+def report(
+    runs: Annotated[Path, typer.Argument(help="Folder of `compare`, `simulate`, `reproduce`, or of a Flower run.")],
+) -> None:
+    """Write the page of stored results again: verdict, table, interactive figures in one file, report.html.
+
+    A run that is not finished is shown as far as it is. Nothing is trained.
+
+    Example: fedcohort report runs/demo
+    """
+    say(write_report(runs))
+
+
 @app.command(name="list")
-def list_names() -> None:
-    """List everything that has a name: selectors, samplers, data sets, partitions, models, rules, experiments, benchmarks."""
+def list_names(
+    as_json: Annotated[bool, typer.Option("--json", help="Print the names as JSON.")] = False,
+) -> None:
+    """List everything that has a name: selectors, samplers, data sets, partitions, models, rules, experiments, benchmarks.
+
+    Example: fedcohort list --json
+    """
     groups: dict[str, Collection[str]] = {
         "selectors": SELECTORS,
         "samplers": SAMPLERS,
@@ -91,21 +114,28 @@ def list_names() -> None:
         "experiments": NAMES,
         "benchmarks": BENCHES,
     }
+    if as_json:
+        print_json({title: list(names) for title, names in groups.items()})
+        return
     for title, names in groups.items():
         console.print(f"[bold]{title}[/bold]: {escape(', '.join(names))}")
 
 
 @app.command()
 def bench(
-    name: Annotated[str, typer.Argument(help=f"{', '.join(BENCHES)}.")] = "selection",
+    name: Annotated[str, typer.Argument(help=f"{', '.join(BENCHES)}.", autocompletion=lambda: list(BENCHES))] = "selection",
     quick: Annotated[bool, typer.Option("--quick", help="Few repetitions and no ten million clients.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON and nothing else.")] = False,
 ) -> None:
     """Measure on this machine: medians and spread, ratios within one run. Names: selection, learning, flower.
 
     Example: fedcohort bench selection
     """
     rows, about = BENCHES[known("name", name, BENCHES)](quick)
-    console.print(as_table(rows, title=f"bench {name}: {about}"))
+    if as_json:
+        print_json({"command": f"bench {name}", "about": about, "rows": rows})
+    else:
+        console.print(as_table(rows, title=f"bench {name}: {about}"))
 
 
 def _needing_torch(module: str, registry: str) -> Collection[str]:
@@ -127,17 +157,24 @@ def _version(wanted: bool) -> None:
 def options(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
 ) -> None:
-    """Choose which clients train in each round of federated learning when clients fail."""
+    """Choose which clients train in each round of federated learning when clients fail.
+
+    Example: fedcohort compare --out runs/first
+
+    Exit codes: 0 done; 1 done but for what needs data that are not there (reproduce); 2 a mistake, said in one line;
+    130 interrupted.
+    """
 
 
 app.command(context_settings={"max_content_width": 110})(compare)
 app.command()(reproduce)
+app.command()(watch)
 
 
 def main() -> None:
-    """Run the command line; 0 done, 2 a mistake of the user's, 130 interrupted."""
+    """Run the command line; 0 done, 1 done in part, 2 a mistake of the user's, 130 interrupted."""
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="fedcohort", standalone_mode=False)
     except click.ClickException as error:
         _complain(error.format_message().replace("\n", " "))
         code = 2
@@ -164,10 +201,20 @@ def _complain(message: str) -> None:
     Console(stderr=True).print(f"error: {message}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _run_and_show(name: str, experiment: Experiment, out: Path, overwrite: bool) -> None:
+def _run_and_show(name: str, experiment: Experiment, out: Path, overwrite: bool, as_json: bool) -> None:
     """Play, or read what the folder holds of these settings; write the report and print it."""
+    watch = Watch(experiment.setting.rounds)
+    watched = replace(experiment, run=lambda setting, told: run(setting, told, watch))
     with progress_bars() as tell:
-        results = played(name, experiment, out, overwrite, tell)
+        results = played(name, watched, out, overwrite, tell)
+    if watch.seen:
+        watch.save(out, 0)
     report = report_of(name, experiment, results, {})
-    show(report, write(report, out))
+    figures, page = write(report, out), write_report(out)
+    if as_json:
+        settings = experiment.setting.as_dict()
+        print_json({"command": name, "folder": out, "settings": settings, "rows": report.numbers["summary"]})
+        return
+    show(report, figures)
     say(f"Results: {out}")
+    say(page)

@@ -2,38 +2,63 @@
 
 import inspect
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from fedcohort.cli.console import console, progress_bars
+from fedcohort.checks import known
+from fedcohort.cli.console import console, print_json, progress_bars, say
 from fedcohort.reports.tables import as_table
 
+COMMON = (
+    "dataset", "model", "selectors", "partitions", "aggregations", "seeds", "clients", "cohort", "rounds", "targets", "device",
+)  # fmt: skip
 
-def _compare(config: Path | None, out: Path, data: Path | None, resume: bool, overwrite: bool, **given: str | None) -> None:
+
+def _compare(
+    config: Path | None,
+    out: Path,
+    data: Path | None,
+    resume: bool,
+    overwrite: bool,
+    log: str | None,
+    as_json: bool,
+    help_all: bool,
+    **given: str | None,
+) -> None:
     """Train under several selectors on a federation whose clients fail: all runs in lock-step, both aggregations.
+
+    Table, figures and report.html go to the folder. The settings below are the most used; --help-all lists every one.
 
     Example: fedcohort compare --dataset cifar10 --model cifar-cnn --clients 100 --cohort 20 --device cuda
     """
     from fedcohort import rundir
     from fedcohort.experiments.comparison import Comparison, summary
+    from fedcohort.experiments.pages.folder import write_report
     from fedcohort.store import save_csv
 
+    if log is not None:
+        known("log", log, ("tensorboard", "mlflow"))
     flags = {name: parsed(name, text) for name, text in given.items() if text is not None}
     of = Comparison.of((rundir.read_settings(config) if config else {}) | flags)
     done = rounds_done(of, out, resume, overwrite)
     if done < of.rounds:
-        train(of, out, data, overwrite)
+        train(of, out, data, overwrite, log)
     rows = summary(of, rundir.load_records(out, of.rounds))
     save_csv(out / "summary.csv", rows)
     about = f"{of.dataset}, {of.model}, K={of.clients}, k={of.cohort}, T={of.rounds}, {of.seeds} seeds"
-    figures = draw(of, out, data)
+    figures, page = draw(of, out, data), write_report(out)
+    if as_json:
+        print_json({"command": "compare", "folder": out, "settings": of.as_dict(), "rows": rows})
+        return
     console.print(f"compare: {about}", highlight=False)
     for title, group in by_kind(rows).items():
         console.print(as_table(group, title=title))
     console.print(figures, markup=False, highlight=False)
-    console.print(f"Results: {out}", markup=False, highlight=False, soft_wrap=True)
+    say(f"Results: {out}")
+    say(page)
 
 
 def by_kind(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -91,12 +116,15 @@ def rounds_done(of: Any, out: Path, resume: bool, overwrite: bool) -> int:
     return done
 
 
-def train(of: Any, out: Path, data: Path | None, overwrite: bool) -> None:
+def train(of: Any, out: Path, data: Path | None, overwrite: bool, log: str | None) -> None:
     """Play all rounds that are left; nothing is discarded or written before the data are there and the models fit them."""
     from fedcohort import rundir
     from fedcohort.data import load
+    from fedcohort.experiments.tracking import installed, tracked
     from fedcohort.experiments.trial import Trial
 
+    if log is not None:
+        installed(log)
     with progress_bars() as tell:
         dataset = load(of.dataset, data, progress=lambda done, total: tell("download", done, total or done))
         trial = Trial(of, dataset, out)
@@ -105,7 +133,8 @@ def train(of: Any, out: Path, data: Path | None, overwrite: bool) -> None:
         trial.restore()
         rundir.write_settings(out, of.as_dict())
         runs = len(trial.places)
-        trial.run(lambda done, accuracy: tell(f"{runs} runs: best accuracy {accuracy.max():.3f}", done, of.rounds))
+        with tracked(log, of, out, trial.done) if log else nullcontext() as saved:
+            trial.run(lambda done, best: tell(f"{runs} runs: best accuracy {best.max():.3f}", done, of.rounds), saved=saved)
 
 
 def draw(of: Any, out: Path, data: Path | None) -> str:
@@ -135,11 +164,19 @@ def _with_flags(command: Callable[..., None]) -> Callable[..., None]:
         "data": (Path | None, None, typer.Option(help="Folder with data sets; also $FEDCOHORT_DATA.")),
         "resume": (bool, False, typer.Option("--resume", help="Go on with an unfinished run.")),
         "overwrite": (bool, False, typer.Option("--overwrite", help="Discard what the folder holds.")),
+        "log": (str | None, None, typer.Option(help="Also write scalars for tensorboard or mlflow.")),
+        "as_json": (bool, False, typer.Option("--json", help="Print the table as JSON and nothing else.")),
+        "help_all": (
+            bool,
+            False,
+            typer.Option("--help-all", callback=_help_all, is_eager=True, help="Show all settings, and end."),
+        ),
     }
     hints = {name: Annotated[kind, option] for name, (kind, _, option) in own.items()}
     defaults: dict[str, Any] = {name: default for name, (_, default, _) in own.items()}
     for name, meaning in SETTINGS.items():
-        hints[name] = Annotated[str | None, typer.Option(help=meaning, show_default=False, metavar="VALUE")]
+        option = typer.Option(help=meaning, show_default=False, metavar="VALUE", hidden=name not in COMMON)
+        hints[name] = Annotated[str | None, option]
         defaults[name] = None
     kind = inspect.Parameter.KEYWORD_ONLY
     parameters = [inspect.Parameter(n, kind, default=defaults[n], annotation=hint) for n, hint in hints.items()]
@@ -162,6 +199,14 @@ def _settings() -> dict[str, str]:
         return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value).lower()
 
     return {s.name: f"{s.metadata['help']} (default {shown(s.default)})" for s in fields(Comparison)}
+
+
+def _help_all(wanted: bool) -> None:
+    """Print every setting with its meaning and default, and end."""
+    if wanted:
+        for name, meaning in SETTINGS.items():
+            say(f"--{name.replace('_', '-'):<20} {meaning}")
+        raise typer.Exit
 
 
 SETTINGS = _settings()

@@ -1,7 +1,9 @@
 """The terminal: one console, reports, and progress bars that are silent where the output is not a terminal."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from math import isfinite
 from typing import Any
 
 from rich.console import Console
@@ -35,6 +37,21 @@ def stacked(row: Mapping[str, Any]) -> dict[str, Any]:
 def say(line: str) -> None:
     """Print a line as it is; a terminal may break it, a file does not."""
     console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    """Print plain values as one JSON document: paths as text, numbers that are none as null."""
+    print(json.dumps(_finite(value), indent=2, ensure_ascii=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
 @contextmanager

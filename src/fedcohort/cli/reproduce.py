@@ -3,20 +3,23 @@
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedcohort.cli.console import progress_bars, say, show
+from fedcohort.cli.console import print_json, progress_bars, say, show
 from fedcohort.cli.parse import numbers, words
 from fedcohort.experiments.registry import NAMES
+
+if TYPE_CHECKING:
+    from fedcohort.experiments.reproduce import Done
 
 INCOMPLETE = 1
 OUT = Path("runs/reproduce")
 
 
 def reproduce(
-    names: Annotated[list[str], typer.Argument(help=f"{', '.join(NAMES)}, or all.")],
+    names: Annotated[list[str], typer.Argument(help=f"{', '.join(NAMES)}, or all.", autocompletion=lambda: [*NAMES, "all"])],
     seeds: Annotated[int | None, typer.Option(help="Number of runs of each kind; the default is each artefact's own.")] = None,
     first_seed: Annotated[int | None, typer.Option(help="Seed of the first; the others count up.")] = None,
     rounds: Annotated[int | None, typer.Option(help="Number of rounds; the paper's unless given.")] = None,
@@ -37,6 +40,7 @@ def reproduce(
     source: Annotated[Path | None, typer.Option("--from", help="Show the results in this folder; train nothing.")] = None,
     export: Annotated[Path | None, typer.Option(help="Folder to add compact results to.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace simulations of other settings.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the tables as JSON and nothing else.")] = False,
 ) -> None:
     """Reproduce the paper: figure3, figure4, regret, table2, figure5, table3, figure6, figure7, server_step, ablations, claims,
     or all. The same command goes on where it stopped; what is finished is only shown.
@@ -44,6 +48,8 @@ def reproduce(
     Example: fedcohort reproduce table3 --device cuda --precision bf16 --compiled --seeds 3 --time-budget 25
     """
     from fedcohort.experiments import reproduce as library
+    from fedcohort.experiments.pages import reproduction as pages
+    from fedcohort.reports.html.page import NO_PAGE, write_page
 
     given: dict[str, Any] = {
         "seeds": seeds, "first_seed": first_seed, "rounds": rounds, "dataset": dataset, "model": model, "sampler": sampler,
@@ -65,15 +71,29 @@ def reproduce(
         with progress_bars() as tell:
             done = library.run(names, out or OUT, data=data, minutes=time_budget, overwrite=overwrite, told=tell, **changes)
     home = out or source or OUT
-    for name, report in done.reports.items():
-        show(report, library.write(report, home / name))
-    if export is not None:
-        paths = library.export(source or out or OUT, export)
-        say(f"Compact results: {', '.join(map(str, paths)) or 'none yet'}")
+    figures = {name: library.write(report, home / name) for name, report in done.reports.items()}
+    paths = [] if export is None else library.export(source or out or OUT, export)
+    if source is None or out is not None:
+        pages.remember(home, names, changes)
+    page = write_page(pages.of_reports(source or home, done.reports, changes), home)
+    if as_json:
+        tables = {name: report.tables for name, report in done.reports.items()}
+        print_json({"command": "reproduce", "folder": home, "tables": tables, "stopped": done.stopped, "absent": done.absent})
+    else:
+        for name, report in done.reports.items():
+            show(report, figures[name])
+        say_where(done, home, paths if export is not None else None)
+        say(NO_PAGE if page is None else f"Report: {page}")
+    if done.absent:
+        raise typer.Exit(INCOMPLETE)
+
+
+def say_where(done: "Done", home: Path, exported: list[Path] | None) -> None:
+    """Say where everything is, and what is missing."""
+    if exported is not None:
+        say(f"Compact results: {', '.join(map(str, exported)) or 'none yet'}")
     say(f"Reports: {home}")
     if done.stopped:
         say(f"The time is up: {done.stopped}; the same command goes on from there.")
     for name, why in done.absent.items():
         say(f"SKIPPED: everything on {name}, whose data are not there: {why}")
-    if done.absent:
-        raise typer.Exit(INCOMPLETE)

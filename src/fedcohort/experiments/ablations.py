@@ -12,9 +12,9 @@ from fedcohort.experiments.cells import Cell, values
 from fedcohort.experiments.comparison import Comparison
 from fedcohort.experiments.paper import SUBSETS, setting
 from fedcohort.experiments.results import Result
-from fedcohort.experiments.statistics import estimate
 from fedcohort.experiments.tabulate import Rows, amount, heading, label, ours, quantities
 from fedcohort.reports.report import Report
+from fedcohort.statistics import estimate
 
 TASK = "cifar10"
 E3CS = ("e3cs-0", "e3cs-0.5", "e3cs-0.8", "e3cs-inc")

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from fedcohort.experiments.evidence import NOISE, Check, Evidence, fairness, paired, success
-from fedcohort.experiments.statistics import estimate
+from fedcohort.statistics import estimate
 
 DOZENS = 100.0
 CLOSE = 0.02  # of a success ratio: the same, for who looks at a figure

@@ -10,8 +10,8 @@ from fedcohort.arrays import Ints
 from fedcohort.experiments.cells import Quantity
 from fedcohort.experiments.paper import TASKS
 from fedcohort.experiments.published import table
-from fedcohort.experiments.statistics import Estimate, estimate
 from fedcohort.metrics import jain
+from fedcohort.statistics import Estimate, estimate
 
 BySeed = Mapping[int, float]
 Trained = Callable[[str, str, str, float, int, Quantity], BySeed]  # task, selector, partition, mu, cohort, quantity

@@ -14,9 +14,9 @@ from fedcohort.experiments.cells import Cell, Quantity, values
 from fedcohort.experiments.comparison import Comparison
 from fedcohort.experiments.paper import SUBSETS, setting
 from fedcohort.experiments.results import Result
-from fedcohort.experiments.statistics import Estimate, estimate
 from fedcohort.experiments.tabulate import Rows, heading, label, ours, quantities
 from fedcohort.reports.report import Report
+from fedcohort.statistics import Estimate, estimate
 from fedcohort.world.volatility import class_rates
 
 TASK = "cifar10"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort import __version__
+from fedcohort import __version__, rundir
 from fedcohort.experiments import regret
 from fedcohort.experiments.evidence import Asked
 from fedcohort.experiments.registry import EXPERIMENTS, Experiment
@@ -28,6 +28,7 @@ def played(name: str, experiment: Experiment, folder: Path, overwrite: bool, tol
         return stored(folder)[1]
     results = experiment.run(experiment.setting, told)
     save(folder, settings, arrays(results))
+    rundir.write_environment(folder)
     return results
 
 

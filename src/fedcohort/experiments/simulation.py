@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from fedcohort.arrays import Bools, Floats, Ints, row_starts
 from fedcohort.checks import between, known, positive, whole
+from fedcohort.experiments.allocations import Watch
 from fedcohort.metrics import class_quartiles, jain
 from fedcohort.rounds import play
 from fedcohort.selection.protocol import Selector
@@ -77,12 +78,12 @@ class Played:
     counts: Ints
 
 
-def run(setting: Setting, progress: Progress | None = None) -> dict[str, Played]:
-    """Play every selector of the setting; progress is told how far each is."""
-    return {name: play_one(setting, name, progress) for name in setting.selectors}
+def run(setting: Setting, progress: Progress | None = None, watch: Watch | None = None) -> dict[str, Played]:
+    """Play every selector of the setting; progress is told how far each is, a watch looks at probabilities."""
+    return {name: play_one(setting, name, progress, watch) for name in setting.selectors}
 
 
-def play_one(setting: Setting, name: str, progress: Progress | None = None) -> Played:
+def play_one(setting: Setting, name: str, progress: Progress | None = None, watch: Watch | None = None) -> Played:
     """Play one selector through all rounds, in the worlds that the seeds stand for."""
     rates = class_rates(setting.num_clients, setting.rates)
     federation = Federation(
@@ -96,7 +97,8 @@ def play_one(setting: Setting, name: str, progress: Progress | None = None) -> P
     )
     selector = make_selector(name, federation)
     told = (lambda done: progress(name, done, setting.rounds)) if progress else None
-    return collect(selector, bernoulli(rates, setting.seed_list), rates, setting.rounds, setting.seeds, told)
+    look = (lambda round: watch.look(name, selector, round)) if watch else None
+    return collect(selector, bernoulli(rates, setting.seed_list), rates, setting.rounds, setting.seeds, told, look)
 
 
 def collect(
@@ -106,11 +108,17 @@ def collect(
     rounds: int,
     runs: int,
     told: Callable[[int], None] | None = None,
+    look: Callable[[int], None] | None = None,
 ) -> Played:
-    """Play the loop and keep sums, not records; a world without rates is one whose answers are their own expectation."""
+    """Play the loop and keep sums, not records; a world without rates is one whose answers are their own expectation.
+
+    told: after some rounds; look: before every round, when the selector has learnt from the one before.
+    """
     successes, answering = np.zeros((runs, rounds), dtype=np.int64), np.zeros((runs, rounds), dtype=np.int64)
     expected, counts = np.zeros((runs, rounds)), np.zeros((runs, selector.num_clients), dtype=np.int64)
     world, truth = tee(answers)
+    if look:
+        look(0)
     for round, (record, would_answer) in enumerate(zip(play(selector, world, rounds), truth, strict=False)):
         clients = record.cohort.clients
         successes[:, round] = record.arrived.sum(axis=-1)
@@ -119,6 +127,8 @@ def collect(
         counts.reshape(-1)[clients + row_starts(counts.shape)] += 1
         if told and (round % 50 == 49 or round == rounds - 1):
             told(round + 1)
+        if look and round < rounds - 1:
+            look(round + 1)
     return Played(successes, answering, expected, counts)
 
 

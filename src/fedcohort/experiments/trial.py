@@ -11,7 +11,8 @@ import torch
 
 from fedcohort import rundir
 from fedcohort.arrays import Floats, Ints
-from fedcohort.data import PARTITIONS, Dataset, reserve
+from fedcohort.data import PARTITIONS, Dataset, label_counts, reserve
+from fedcohort.experiments.allocations import Watch
 from fedcohort.experiments.comparison import Comparison, Place, places
 from fedcohort.learning.engine import Engine, Options, Run
 from fedcohort.learning.local import Sgd
@@ -23,6 +24,7 @@ from fedcohort.world.volatility import bernoulli, class_rates, local_epochs, tim
 
 CHECKPOINT = ("round", "mode", "engine", "selectors")
 Told = Callable[[int, Floats], None]  # rounds done, accuracy of every run
+Saved = Callable[[int, rundir.Arrays], None]  # first round, the records from there
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +56,10 @@ class Trial:
         self.of, self.folder, self.places = of, folder, places(of)
         pairs = {(place.partition, place.seed) for place in self.places}
         self.owners = {pair: owners_of(of, data, *pair) for pair in sorted(pairs)}
+        self.labels = {
+            partition: label_counts(data.y, self.owners[partition, of.first_seed].train, data.num_classes)
+            for partition in of.partitions
+        }
         tests = {pair: np.concatenate(owners.test) for pair, owners in self.owners.items()}  # shared by runs of a pair
         scaled = data.scaled(of.scaling)
         images, labels, shape = scaled.x, data.y, scaled.x.shape[1:]
@@ -120,9 +126,14 @@ class Trial:
         self.selector.load_state_dict(state["selectors"])
         self.done = state["round"]
 
-    def run(self, told: Told | None = None, over: Callable[[], bool] = lambda: False) -> None:
-        """Play the rounds that are left, or until it is over; every so many, and in the end, write records and a checkpoint."""
-        of, kept = self.of, []
+    def run(self, told: Told | None = None, over: Callable[[], bool] = lambda: False, saved: Saved | None = None) -> None:
+        """Play the rounds that are left, or until it is over; every so many, and in the end, write records and a checkpoint.
+
+        told: after every round; saved: the first round and the records of those to be remembered, before their checkpoint.
+        """
+        of, kept, watch = self.of, [], Watch(self.of.rounds)
+        rundir.save_arrays(self.folder / "owners.npz", self.labels)
+        self._watch(watch, self.done)
         played = play(self.selector, self.world(), of.rounds, self.engine, deadline=of.last_second, start=self.done)
         for round, record in enumerate(played, start=self.done):
             last = round == of.rounds - 1
@@ -135,10 +146,17 @@ class Trial:
                 told(round + 1, accuracy)
             stop = over()
             if last or stop or (round + 1) % of.checkpoint_every == 0:
-                self._save(kept, round + 1)
-                kept = []
+                watch.save(self.folder, self.done)
+                self._save(kept, round + 1, saved)
+                kept, watch = [], Watch(of.rounds)
+            if not last:
+                self._watch(watch, round + 1)
             if stop:
                 return
+
+    def _watch(self, watch: Watch, round: int) -> None:
+        for name, selector in zip(self.of.selectors, self.selector.selectors, strict=True):
+            watch.look(name, selector, round)
 
     def _official(self, done: int) -> dict[str, Floats]:
         """Return the accuracy on the data set's own test set, nan in rounds without that test; nothing if it is not asked."""
@@ -162,8 +180,11 @@ class Trial:
             "wasted_bytes": idle * self.engine.model_bytes,
         }
 
-    def _save(self, kept: list[dict[str, Any]], done: int) -> None:
-        rundir.save_records(self.folder, self.done, {name: np.stack([row[name] for row in kept]) for name in kept[0]})
+    def _save(self, kept: list[dict[str, Any]], done: int, saved: Saved | None) -> None:
+        records = {name: np.stack([row[name] for row in kept]) for name in kept[0]}
+        rundir.save_records(self.folder, self.done, records)
+        if saved:
+            saved(self.done, records)
         engine = {name: value.cpu().numpy() for name, value in self.engine.state_dict().items()}
         state = {"round": done, "mode": self.engine.mode, "engine": engine, "selectors": self.selector.state_dict()}
         rundir.save_checkpoint(self.folder, state)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcohort import rundir
 from fedcohort.flower.outcomes import Fate
 from fedcohort.metrics import jain
 from fedcohort.store import written_whole
@@ -52,6 +53,14 @@ def row_of(
         "fairness": float(jain(counts)) if counts.size else 1.0,
         "probabilities": probabilities,
     }
+
+
+def announce(folder: Path | None, about: dict[str, Any]) -> None:
+    """Write down what is about to be played, for those who watch; nothing where nothing is kept."""
+    if folder:
+        with written_whole(folder / "run.json") as draft:
+            draft.write_text(json.dumps(about, indent=2) + "\n")
+        rundir.write_environment(folder)
 
 
 class Journal:

@@ -17,7 +17,7 @@ from fedcohort.checks import known, positive, whole
 from fedcohort.flower import checkpoint, wrapped
 from fedcohort.flower.aggregation import AGGREGATIONS, as_record, like, paper, shares_of
 from fedcohort.flower.grid import DeadlineGrid, Shown
-from fedcohort.flower.journal import Journal, Totals, row_of
+from fedcohort.flower.journal import Journal, Totals, announce, row_of
 from fedcohort.flower.judging import Rules, Verdict, judge, sound_evaluations
 from fedcohort.flower.registry import Registry
 from fedcohort.flower.validity import Limits, Model, all_finite, as_model
@@ -102,6 +102,7 @@ class CohortStrategy(Strategy):
             grid, self.deadline, close_early=self.close_early, meanwhile=lambda: self.registry.look(grid, at_once=False)
         )
         arrays, done = self._begin(grid, initial_arrays, whole("num_rounds", num_rounds, 1))
+        announce(self.folder, self._about(num_rounds))
         result = Result()
         self.summary()
         self._evaluate_here(evaluate_fn, done, arrays, result)
@@ -196,6 +197,11 @@ class CohortStrategy(Strategy):
             log.info("resumed after round %d from %s", done, self.folder)
         self.journal = Journal(self.folder, done, self.tensorboard)
         return (as_record(state["model"]) if state else initial), done
+
+    def _about(self, num_rounds: int) -> dict[str, Any]:
+        name = self.choice if isinstance(self.choice, str) else type(self.choice).__name__
+        sizes = {"cohort_size": self.cohort_size, "clients": len(self.registry)}
+        return {"rounds": num_rounds, "selector": name, **sizes, "deadline": self.deadline, "seed": self.seed}
 
     def _gather(self, grid: Grid, least: int) -> None:
         """Wait for the clients; too few to begin is an error, some missing or a deadline too short for them a warning."""

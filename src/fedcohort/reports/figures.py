@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Floats, Ints
+from fedcohort.reports.palette import PALETTE, colour_of, style_of
 from fedcohort.store import written_whole
 
 if TYPE_CHECKING:
@@ -34,20 +35,8 @@ STYLE: Any = {
     "legend.fontsize": 8,
     "svg.hashsalt": "fedcohort",
 }
-# Okabe and Ito's palette, in an order that keeps neighbours apart
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000", "#999933")
 POINTS = 400  # per curve: more than a page can show, and the file stays small
 STYLES = ("-", "--", "-.", ":")
-COLOURS = {
-    "e3cs-0": 0,
-    "e3cs-0.5": 1,
-    "e3cs-0.8": 2,
-    "e3cs-inc": 3,
-    "fedcs": 4,
-    "random": 5,
-    "pow-d": 6,
-    "e3cs-robust": 7,
-}
 
 
 def _styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
@@ -194,18 +183,12 @@ def labels_per_client(counts: Ints) -> Figure:
     return figure
 
 
-def colour_of(name: str) -> str:
-    """Return a scheme's colour, the same in every figure; one without a place here gets it from its letters."""
-    return PALETTE[COLOURS.get(name, sum(name.encode())) % len(PALETTE)]
-
-
 def _band(panel: Axes, name: str, values: npt.NDArray[Any], colour: str | None = None, rounds: Ints | None = None) -> None:
     at = np.unique(np.linspace(0, values.shape[1] - 1, min(values.shape[1], POINTS)).astype(int))
     rounds, values = (at + 1 if rounds is None else rounds[at]), values[:, at]
     mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1) if len(values) > 1 else 0.0
     colour = colour or colour_of(name)
-    style = STYLES[list(COLOURS).index(name) % 4] if name in COLOURS else "-"
-    panel.plot(rounds, mean, label=name, color=colour, linestyle=style, linewidth=1.3)
+    panel.plot(rounds, mean, label=name, color=colour, linestyle=STYLES[style_of(name)], linewidth=1.3)
     panel.fill_between(rounds, mean - spread, mean + spread, color=colour, alpha=0.2, linewidth=0)
 
 

@@ -102,11 +102,16 @@ class E3CS:
 
     def inclusion(self, round: int, available: npt.ArrayLike | None = None) -> Floats:
         """Return every client's probability [..., K] of being asked, without a draw; 0 for those not available."""
+        return self.allocation(round, available).inclusion
+
+    def allocation(self, round: int, available: npt.ArrayLike | None = None) -> Allocation:
+        """Return all probabilities and who is capped, without a draw; where nobody is available, zeros and nobody."""
         present = present_mask(available, self.num_clients, batch_shape(self.rng))
         size = reachable_size(self.cohort_size, present)
         if not size:
-            return np.zeros(self.log_weights.shape)
-        return self._allocate(self.fraction(round) * size, size, present).inclusion
+            shape = self.log_weights.shape
+            return Allocation(np.zeros(shape), np.zeros(shape, dtype=np.bool_), np.full(shape[:-1], np.inf))
+        return self._allocate(self.fraction(round) * size, size, present)
 
     def fraction(self, round: int) -> float:
         """Return phi, the fraction of k/K that every client is granted in this round."""

@@ -1,0 +1,131 @@
+"""What a page shows of a reproduction: every artefact's tables, and the curves of all runs that the folder holds."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedcohort.experiments import simulated
+from fedcohort.experiments.pages.simulation import schemes as simulated_schemes
+from fedcohort.experiments.registry import NAMES
+from fedcohort.experiments.reproduce import shown
+from fedcohort.experiments.results import Result, gathered, identity
+from fedcohort.reports.html.findings import Findings, Scheme
+from fedcohort.reports.report import Report
+from fedcohort.store import written_whole
+from fedcohort.world.volatility import class_of
+
+ASKED = "reproduce.json"
+ONE = ("figure3", "figure4")
+
+
+def is_one(folder: Path) -> bool:
+    """Return whether a folder holds something that was reproduced."""
+    return (folder / ASKED).exists() or any((folder / name).is_dir() for name in (*NAMES, "runs")) or any(folder.glob("runs-*"))
+
+
+def remember(folder: Path, names: Sequence[str], changes: Mapping[str, Any]) -> None:
+    """Write down what was asked for, so that the page can be drawn again."""
+    with written_whole(folder / ASKED) as draft:
+        draft.write_text(json.dumps({"names": list(names), "changes": dict(changes)}, indent=2) + "\n")
+
+
+def findings(folder: Path) -> Findings:
+    """Return what a folder holds of what was asked for, or of everything if that is not known."""
+    asked: dict[str, Any] = {"names": ["all"], "changes": {}}
+    if (folder / ASKED).exists():
+        try:
+            asked |= json.loads((folder / ASKED).read_text())
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{folder / ASKED} must say what was reproduced, got: {error}") from None
+    changes = {name: tuple(value) if isinstance(value, list) else value for name, value in asked["changes"].items()}
+    return of_reports(folder, shown(asked["names"], folder, **changes).reports, changes)
+
+
+def of_reports(folder: Path, reports: Mapping[str, Report], changes: Mapping[str, Any]) -> Findings:
+    """Return the findings of reports that are already made."""
+    results = [result for result in gathered(folder) if len(result.accuracy)]
+    more: dict[str, Any] = {}
+    kinds = trained_kinds(results)
+    for name in ONE:
+        if (folder / name / "settings.json").exists():
+            setting, played = simulated.stored(folder / name)
+            kinds[f"{name}: selection only"] = simulated_schemes(setting, played)
+            more = {"rates": setting.rates, "classes": class_of(setting.num_clients, len(setting.rates))}
+    if results and len({(result.of.clients, result.of.rates) for result in results}) == 1:
+        of = results[0].of
+        if not more or len(more["classes"]) == of.clients:
+            more = {"rates": of.rates, "classes": class_of(of.clients, len(of.rates))}
+        else:
+            more = {}
+    about = [dict(result.about) for result in results]
+    return Findings(
+        title=f"The paper reproduced: {', '.join(reports)}",
+        kinds=kinds,
+        tables={f"{name}: {title}": rows for name, report in reports.items() for title, rows in report.tables.items()},
+        targets=results[0].of.targets if results else (),
+        lead=_lead(reports, results),
+        notes=[note for report in reports.values() for note in report.notes],
+        settings=dict(changes),
+        seeds=", ".join(map(str, sorted({result.of.first_seed for result in results}))),
+        environment={
+            k: ", ".join(sorted({str(a[k]) for a in about if a.get(k)})) for k in _KEPT if any(a.get(k) for a in about)
+        },
+        **more,
+    )
+
+
+_KEPT = ("python", "machine", "gpu", "fedcohort", "numpy", "torch", "safetensors", "scikit-learn", "commit")
+
+
+def _lead(reports: Mapping[str, Report], results: Sequence[Result]) -> list[str]:
+    """Say how the paper's claims fared, if they were asked for, and how much there is to judge by."""
+    said = []
+    if "claims" in reports:
+        rows = [row for table in reports["claims"].tables.values() for row in table]
+        counts = Counter(str(row["verdict"]) for row in rows if "verdict" in row)
+        if counts:
+            said.append("Of the paper's claims: " + ", ".join(f"{word} {count}" for word, count in counts.most_common()) + ".")
+    if results:
+        unfinished = sum(not result.finished for result in results)
+        said.append(
+            f"{len(results)} training runs are at hand" + (f", {unfinished} of them not finished." if unfinished else ".")
+        )
+    return said
+
+
+def trained_kinds(results: Sequence[Result]) -> dict[str, dict[str, Scheme]]:
+    """Return runs that differ in scheme and seed alone as one kind; kinds of the same name are told apart by a number."""
+    groups: dict[str, dict[str, list[Result]]] = {}
+    for result in results:
+        alike = identity(replace(result.of, selectors=("random",), first_seed=0))
+        groups.setdefault(alike, {}).setdefault(result.of.selectors[0], []).append(result)
+    found: dict[str, dict[str, Scheme]] = {}
+    for by_scheme in groups.values():
+        of = next(iter(by_scheme.values()))[0].of
+        name = (
+            f"{of.dataset}, k={of.cohort}, {of.partitions[0]} data, {of.aggregations[0]} rule, mu {of.mus[0]:g}, {of.sampler}"
+        )
+        count = sum(known.split(" #")[0] == name for known in found)
+        found[f"{name} #{count + 1}" if count else name] = {scheme: _scheme(runs) for scheme, runs in by_scheme.items()}
+    return found
+
+
+def _scheme(runs: list[Result]) -> Scheme:
+    runs = sorted(runs, key=lambda run: run.of.first_seed)
+    rounds = max(run.of.rounds for run in runs)
+
+    def padded(values: Any) -> Any:
+        return np.concatenate([np.asarray(values, dtype=np.float64), np.full(rounds - len(values), np.nan)])
+
+    successes = np.stack([padded(run.valid) for run in runs])
+    return Scheme(
+        asked=np.where(np.isnan(successes), np.nan, float(runs[0].of.cohort)),
+        successes=successes,
+        counts=np.stack([run.counts for run in runs]).astype(np.int64),
+        accuracy=np.stack([padded(run.accuracy) for run in runs]),
+    )

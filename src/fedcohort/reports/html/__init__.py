@@ -1,0 +1,1 @@
+"""One page that holds all of a run: opens offline, in any browser, on a phone and on paper."""

@@ -1,0 +1,88 @@
+import numpy as np
+
+from fedcohort.reports.html.findings import Findings, Scheme
+from fedcohort.reports.html.verdict import about, verdict
+
+
+def scheme(accuracy, successes=None, counts=None):
+    """Return a scheme with these accuracies [S, T]; two of four updates count unless told otherwise."""
+    accuracy = np.array(accuracy, dtype=float)
+    used = np.full(accuracy.shape, 2.0) if successes is None else np.array(successes, dtype=float)
+    return Scheme(np.full(accuracy.shape, 4.0), used, None if counts is None else np.array(counts), accuracy)
+
+
+def test_who_reaches_the_highest_target_first_is_named_with_its_rounds():
+    said = about(
+        {"slow": scheme([[0.1, 0.4, 0.7], [0.1, 0.4, 0.7]]), "fast": scheme([[0.1, 0.6, 0.7], [0.1, 0.6, 0.8]])}, (0.3, 0.5)
+    )
+    assert said[0].startswith("fast reached 50% accuracy first, after 2.0 ± 0.0 rounds; next came slow, after 3.0 ± 0.0")
+
+
+def test_a_target_that_none_reached_in_every_run_gives_way_to_a_lower_one_and_those_who_missed_it_are_named():
+    said = about({"a": scheme([[0.4, 0.9], [0.4, 0.5]]), "b": scheme([[0.2, 0.2], [0.4, 0.4]])}, (0.3, 0.8))
+    assert said[0].startswith("a reached 30% accuracy first")
+    assert said[0].endswith("not in every run within the rounds played: b.")
+    assert about({"b": scheme([[0.2], [0.4]])}, (0.3,))[0] == "No scheme reached 30% accuracy in every run."
+
+
+def test_a_difference_within_the_spread_over_seeds_is_called_that():
+    one, other = scheme([[0.80], [0.90], [0.70]]), scheme([[0.82], [0.80], [0.75]])
+    said = about({"a": one, "b": other})
+    assert "within the spread over seeds" in said[0]
+
+
+def test_a_difference_that_every_seed_shows_alike_is_beyond_the_spread():
+    worlds = np.array([[0.5], [0.7], [0.9]])  # the seeds differ far more than the schemes
+    said = about({"better": scheme(worlds + np.array([[0.02], [0.021], [0.019]])), "worse": scheme(worlds)})
+    assert said[0].startswith("The highest final accuracy is better's, 0.720 ± 0.20")
+    assert "(a difference beyond the spread over seeds)" in said[0]
+
+
+def test_with_one_seed_nothing_is_said_to_be_clear():
+    said = about({"a": scheme([[0.9]]), "b": scheme([[0.1]])})
+    assert "one seed: how much of this is chance is not known" in said[0]
+    assert "±" not in said[0]
+
+
+def test_schemes_that_are_alike_in_every_run_share_the_first_place():
+    same = [[0.1, 0.6], [0.6, 0.7]]
+    said = about({"a": scheme(same), "b": scheme(same), "c": scheme([[0.1, 0.1, 0.6], [0.1, 0.6, 0.7]])}, (0.5,))
+    assert said[0].startswith("a and b, alike in every run, reached 50% accuracy first, after 1.5 ± 0.7 rounds; next came c")
+
+
+def test_success_and_fairness_are_told_with_who_pays():
+    eager = scheme([[0.5, 0.5]], [[4, 4]], [[8, 0]])
+    fair = scheme([[0.5, 0.5]], [[2, 2]], [[4, 4]])
+    said = about({"eager": eager, "random": fair})
+    assert said[1] == "Most updates counted under eager: a success ratio of 1.000, where random asking gives 0.500."
+    assert said[2].endswith("from 1.000 under random down to 0.500 under eager.")
+
+
+def test_what_is_the_same_for_all_kinds_of_run_is_said_once():
+    one, other = scheme([[0.5]]), scheme([[0.7]])
+    shared, own = verdict(Findings("t", {"x": {"a": one}, "y": {"a": other}}))
+    assert shared == ["a: a success ratio of 0.500."]
+    assert own == {
+        "x": ["The highest final accuracy is a's, 0.500."],
+        "y": ["The highest final accuracy is a's, 0.700."],
+    }
+
+
+def test_one_kind_of_run_keeps_all_its_sentences():
+    shared, own = verdict(Findings("t", {"x": {"a": scheme([[0.5]])}}))
+    assert shared == []
+    assert len(own["x"]) == 2
+
+
+def test_schemes_that_do_not_differ_at_all_are_not_ranked():
+    same = scheme([[0.5], [0.6]], counts=[[1, 3], [2, 2]])
+    said = about({"a": same, "b": same})
+    assert said[0] == "Every scheme ends at the same accuracy, 0.550 ± 0.071."
+    assert said[1] == "Under every scheme alike, the success ratio is 0.500 ± 0.000."
+    assert said[2].startswith("Fairness (Jain's index, 1 when all are asked alike) is the same under every scheme")
+
+
+def test_schemes_that_were_not_played_over_the_same_seeds_are_not_compared():
+    said = about({"a": scheme([[0.9], [0.8], [0.7]]), "b": scheme([[0.1], [0.2]]), "c": scheme([[0.3], [0.2]])}, (0.15,))
+    assert "c follows with 0.250 ± 0.071 (not over the same seeds, so not compared)" in said[1]
+    assert "nor can the seeds" not in said[1]

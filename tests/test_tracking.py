@@ -1,0 +1,114 @@
+"""Scalars of a comparison, read back with the real libraries."""
+
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.append(str(Path(__file__).parent / "reports"))
+from made_run import SMALL, comparison
+
+from fedcohort import cli, rundir
+from fedcohort.experiments.comparison import places
+from fedcohort.experiments.tracking import groups, tracked
+from fedcohort.reports import figures
+
+GROUP = "primary-label paper random"
+
+
+def told(kind, folder, kept, first, until, done):
+    """Tell a tracker of some rounds as a run does that had so many done when it began."""
+    with tracked(kind, SMALL, folder, done) as saved:
+        saved(first, {name: values[first:until] for name, values in kept.items()})
+
+
+def wanted(kept):
+    """Return what must be read back of one scheme, by round."""
+    rows = [row for row, p in enumerate(places(SMALL)) if (p.partition, p.selector) == ("primary-label", "random")]
+    used = np.cumsum(kept["valid"][:, rows].sum(axis=-1), axis=0)
+    return {
+        "accuracy": kept["accuracy"][:, rows].mean(axis=1),
+        "cep": used.mean(axis=1),
+        "success_ratio": used.mean(axis=1) / (3 * np.arange(1, 13)),
+        "wasted_seconds": np.cumsum(kept["wasted_seconds"][:, rows], axis=0).mean(axis=1),
+    }
+
+
+def tensorboard(folder):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(folder / "tensorboard" / GROUP.replace(" ", "-"))).Reload()
+    return {tag: {event.step: event.value for event in events.Scalars(tag)} for tag in events.Tags()["scalars"]}
+
+
+def mlflow(folder):
+    from mlflow import MlflowClient
+
+    client = MlflowClient(f"sqlite:///{folder / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name("fedcohort").experiment_id
+    runs = [run for run in client.search_runs([experiment]) if run.info.run_name == GROUP]
+    assert [(run.info.status, run.data.params["clients"]) for run in runs] == [("FINISHED", "8")]
+    metrics = runs[0].data.metrics
+    return {tag: {m.step: m.value for m in client.get_metric_history(runs[0].info.run_id, tag)} for tag in metrics}
+
+
+READ = {"tensorboard": tensorboard, "mlflow": mlflow}
+
+
+@pytest.fixture(params=READ)
+def kind(request, monkeypatch):
+    module = {"tensorboard": "tensorboardX", "mlflow": "mlflow"}[request.param]
+    if find_spec(module) is None and not os.environ.get("CI"):
+        pytest.skip(f"NOT INSTALLED: {module}, so logging to it is not tested: pip install -e '.[tracking,mlflow,dev]'")
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    return request.param
+
+
+@pytest.mark.filterwarnings("ignore")  # of the libraries
+def test_what_the_library_reads_back_is_what_the_records_say_also_after_a_resume(kind, tmp_path):
+    kept = comparison(tmp_path)
+    told(kind, tmp_path, kept, 0, 8, done=0)
+    told(kind, tmp_path, kept, 6, 12, done=6)  # killed after round 8, gone on with from round 6
+    found = READ[kind](tmp_path)
+    for name, values in wanted(kept).items():
+        assert sorted(found[name]) == list(range(1, 13))
+        np.testing.assert_allclose([found[name][step] for step in range(1, 13)], values, rtol=1e-6)
+
+
+def test_there_is_a_run_for_every_scheme_and_kind_of_run():
+    found = groups(SMALL)
+    assert len(found) == 4
+    assert sorted(row for rows in found.values() for row in rows) == list(range(len(places(SMALL))))
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("--log", "tensorbord"), "log must be one of tensorboard, mlflow, got 'tensorbord'; did you mean 'tensorboard'"),
+        (("--log", "mlflow"), "log mlflow needs mlflow: pip install 'fedcohort[mlflow]'"),
+    ],
+)
+def test_a_log_that_cannot_be_written_is_refused_before_anything_is_begun(tmp_path, monkeypatch, capsys, args, message):
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    monkeypatch.setattr(sys, "argv", ["fedcohort", "compare", "--rounds", "2", "--out", str(tmp_path / "run"), *args])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_compare_logs_what_it_records(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(figures, "available", lambda: False)
+    args = "--clients 8 --cohort 3 --seeds 1 --selectors random --partitions iid --aggregations paper --rounds 3"
+    more = ["--samples-per-client", "20", "--mode", "one-by-one", "--out", str(tmp_path), "--log", "tensorboard"]
+    monkeypatch.setattr(sys, "argv", ["fedcohort", "compare", *args.split(), *more])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 0
+    assert [path.name for path in (tmp_path / "tensorboard").iterdir()] == ["iid-paper-random"]
+    assert len(rundir.load_records(tmp_path)["accuracy"]) == 3
+    assert "Report: " in capsys.readouterr().out
