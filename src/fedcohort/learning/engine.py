@@ -233,9 +233,10 @@ class Engine:
         chosen = torch.stack([of_rule[run.aggregation][place] for place, run in enumerate(self.runs)])
         rate = torch.tensor([run.server_rate for run in self.runs], device=self.device)
         momentum = torch.tensor([run.server_momentum for run in self.runs], device=self.device)
-        some = (weight > 0)[:, None]
+        some, remembers = (weight > 0)[:, None], (momentum > 0)[:, None]
         models, velocity = server_step(self.models, chosen, self.velocity, rate, momentum)
-        self.models, self.velocity = torch.where(some, models, self.models), torch.where(some, velocity, self.velocity)
+        self.models = torch.where(some, models, self.models)
+        self.velocity = torch.where(some & remembers, velocity, self.velocity)  # zeros without momentum: small checkpoints
 
     def _gather(self, samples: Ints) -> tuple[Tensor, Tensor]:
         """Return inputs and labels of these samples, ready for the forward pass."""
