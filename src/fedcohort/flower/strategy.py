@@ -292,6 +292,8 @@ class CohortStrategy(Strategy):
         log.info(
             "round %d: %s", server_round, ", ".join(f"{n} {f.status}" for n, f in zip(names, fates, strict=True)) or "nobody"
         )
+        if self.deadline is not None and fates and all(fate.status in ("stopped", "lost") for fate in fates):
+            log.warning("round %d: nobody returned within the deadline of %g s", server_round, self.deadline)
         told = list(zip(names, asked.cohort.inclusion.tolist(), fates, strict=True))
         everyone = [client.name for client in self.registry.known]
         self.journal.write(row_of(server_round, time() - asked.since, told, everyone, self.totals, asked.probabilities))
