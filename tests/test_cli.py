@@ -252,7 +252,7 @@ def test_a_mistake_ends_with_code_2_and_one_line_that_names_argument_bound_and_v
         (("reproduce", "all", "figure99", "--seeds", "1", "--rounds", "8"), "name .*regret.*, got 'figure99'"),
         (("reproduce",), "(?i)names"),
         (("bench", "selektion"), "name .*, got 'selektion'; did you mean 'selection'"),
-        (("simulat",), "simulat"),
+        (("simulat",), r"No such command 'simulat'\. Did you mean 'simulate'\?$"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

@@ -1,5 +1,6 @@
 """The command line: parse, call, show. A user's mistake ends with one line and exit code 2, never with a traceback."""
 
+import re
 import sys
 from collections.abc import Collection
 from dataclasses import replace
@@ -147,6 +148,11 @@ def _needing_torch(module: str, registry: str) -> Collection[str]:
     return names
 
 
+def _said_once(text: str) -> str:
+    """Return a message without the second of two equal suggestions, as typer and click each make one."""
+    return re.sub(r"( Did you mean [^?]*\?)\1", r"\1", text)
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         console.print(f"fedcohort {__version__}")
@@ -176,7 +182,7 @@ def main() -> None:
     try:
         code = app(prog_name="fedcohort", standalone_mode=False)
     except click.ClickException as error:
-        _complain(error.format_message().replace("\n", " "))
+        _complain(_said_once(error.format_message().replace("\n", " ")))
         code = 2
     except ModuleNotFoundError as error:
         extra = next((extra for extra, packages in NEEDED.items() if error.name in packages), None)
