@@ -119,7 +119,7 @@ def test_the_core_alone_imports_and_simulates(core, tmp_path):
 @pytest.mark.slow
 def test_the_core_alone_says_which_extra_is_missing(core, tmp_path):
     assert run(core / "fedcohort", "compare", cwd=tmp_path, code=2).strip() == (
-        "error: this command trains and needs torch: pip install 'fedcohort[learning]'"
+        "error: this command needs torch: pip install 'fedcohort[learning]'"
     )
     assert "pip install 'fedcohort[learning]'" in run(core / "fedcohort", "list", cwd=tmp_path)
     assert "pip install 'fedcohort[flower]'" in run(core / "python", "-c", "import fedcohort.flower", cwd=tmp_path, code=1)
