@@ -39,7 +39,7 @@ if sys.platform != "linux":
 
 pytestmark = pytest.mark.slow
 APP = Path(__file__).parent / "app"
-DEADLINE = 15.0
+DEADLINE = 20.0
 SLACK = 2.0
 TABLES = ("message_ins", "message_res", "objects", "run_objects", "object_children")
 CLIENTS = {
