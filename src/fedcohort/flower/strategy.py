@@ -14,15 +14,15 @@ from flwr.serverapp.exception import AggregationError, InconsistentMessageReplie
 from flwr.serverapp.strategy import Result, Strategy
 
 from fedcohort.checks import known, positive, whole
-from fedcohort.flower import checkpoint, wrapped
-from fedcohort.flower.aggregation import AGGREGATIONS, as_record, like, paper, shares_of
+from fedcohort.flower import checkpoint, choosing, wrapped
+from fedcohort.flower.aggregation import AGGREGATIONS, as_record, paper, shares_of
+from fedcohort.flower.gathering import gather
 from fedcohort.flower.grid import DeadlineGrid, Shown
 from fedcohort.flower.journal import Journal, Totals, announce, row_of
 from fedcohort.flower.judging import Rules, Verdict, judge, sound_evaluations
 from fedcohort.flower.registry import Registry
 from fedcohort.flower.validity import Limits, Model, all_finite, as_model
 from fedcohort.selection.protocol import Cohort, Outcome, Selector
-from fedcohort.selection.registry import SELECTORS, Federation, make_selector
 
 log = logging.getLogger("flwr.fedcohort")
 Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
@@ -72,8 +72,8 @@ class CohortStrategy(Strategy):
         wrapped.refuse_unfit(strategy, known("aggregation", aggregation, AGGREGATIONS), resume)
         self.strategy, self.aggregation = strategy, aggregation
         self.minimums, self.numbers = wrapped.minimums(strategy), wrapped.numbers(strategy)
-        self.cohort_size = _cohort_size(selector, cohort_size)
-        self.choice = _buildable(selector, self.cohort_size) if isinstance(selector, str) else selector
+        self.choice, self.cohort_size = selector, choosing.cohort_size_of(selector, cohort_size)
+        choosing.refuse_unfit(selector, self.cohort_size)
         self.deadline = None if deadline is None else positive("deadline", deadline)
         self.seed = whole("seed", seed, 0)
         self.num_clients = None if num_clients is None else whole("num_clients", num_clients, self.cohort_size)
@@ -170,9 +170,14 @@ class CohortStrategy(Strategy):
 
     def summary(self) -> None:
         """Log what decides the rounds, then the wrapped strategy's own summary."""
-        name = self.choice if isinstance(self.choice, str) else type(self.choice).__name__
         until = "when all have answered" if self.deadline is None else f"after {self.deadline:g} s"
-        log.info("%s asks %d of %d clients; rounds end %s", name, self.cohort_size, len(self.registry), until)
+        log.info(
+            "%s asks %d of %d clients; rounds end %s",
+            choosing.name_of(self.choice),
+            self.cohort_size,
+            len(self.registry),
+            until,
+        )
         self.strategy.summary()
 
     @property
@@ -187,9 +192,14 @@ class CohortStrategy(Strategy):
         state = checkpoint.load(self.folder, self.resume, as_model(initial)) if self.folder else None
         if state:
             self.registry.load_state_dict(state["registry"])
-        self._gather(grid, 1 if state else self.cohort_size)
+        wanted = max(self.num_clients or self.cohort_size, len(self.registry.known))
+        gather(self.registry, grid, 1 if state else self.cohort_size, wanted, self.wait, self.deadline)
         size = int(state["selector"].get("num_clients", 0)) if state else len(self.registry)
-        self._selector, self.totals, done = self._make_selector(size, num_rounds), Totals(), 0
+        self._selector, self.totals, done = (
+            choosing.make(self.choice, size, self.cohort_size, self.seed, num_rounds),
+            Totals(),
+            0,
+        )
         if state:
             self._selector.load_state_dict(state["selector"])
             wrapped.restore(self.strategy, state["strategy"])
@@ -199,37 +209,14 @@ class CohortStrategy(Strategy):
         return (as_record(state["model"]) if state else initial), done
 
     def _about(self, num_rounds: int) -> dict[str, Any]:
-        name = self.choice if isinstance(self.choice, str) else type(self.choice).__name__
         sizes = {"cohort_size": self.cohort_size, "clients": len(self.registry)}
-        return {"rounds": num_rounds, "selector": name, **sizes, "deadline": self.deadline, "seed": self.seed}
-
-    def _gather(self, grid: Grid, least: int) -> None:
-        """Wait for the clients; too few to begin is an error, some missing or a deadline too short for them a warning."""
-        wanted = max(self.num_clients or self.cohort_size, len(self.registry.known))
-        self.registry.gather(grid, wanted, self.wait)
-        there, times = len(self.registry.available), self.registry.start_up
-        if there == 0:
-            raise ValueError(f"wait must be long enough for a client to connect, got {self.wait:g} s in which none did")
-        if there < least:
-            raise ValueError(
-                f"cohort_size must be at most {there}, as many clients connected in {self.wait:g} s, got {self.cohort_size}"
-            )
-        if there < wanted:
-            log.warning("%d of %d clients connected within %g s; the others may join later", there, wanted, self.wait)
-        if self.deadline is not None and times and self.deadline < float(np.median(times)):
-            log.warning(
-                "the deadline of %g s is shorter than the %.1f s that clients took to answer a message without any work: "
-                "hardly any can return in time",
-                self.deadline,
-                float(np.median(times)),
-            )
-
-    def _make_selector(self, size: int, num_rounds: int) -> Selector:
-        if isinstance(self.choice, str):
-            return make_selector(self.choice, Federation(size, self.cohort_size, rng=self.seed, horizon=num_rounds))
-        if self.choice.num_clients < size:
-            self.choice.join(size - self.choice.num_clients)
-        return self.choice
+        return {
+            "rounds": num_rounds,
+            "selector": choosing.name_of(self.choice),
+            **sizes,
+            "deadline": self.deadline,
+            "seed": self.seed,
+        }
 
     def _available(self, grid: Grid) -> Any:
         """Return who is there, None for everyone; if nobody is, wait for someone as long as a round may take."""
@@ -243,12 +230,10 @@ class CohortStrategy(Strategy):
         return None if len(there) == self.selector.num_clients else np.array(there, dtype=np.int64)
 
     def _probabilities(self, server_round: int, available: Any) -> dict[str, float] | None:
-        """Return every client's probability of being asked, where the selector can say."""
-        inclusion = getattr(self.selector, "inclusion", None)
-        if inclusion is None:
+        values = choosing.probabilities(self.selector, server_round - 1, available)
+        if values is None:
             return None
-        values = inclusion(server_round - 1, available)
-        return {client.name: round(float(values[place]), 6) for place, client in enumerate(self.registry.clients) if client}
+        return {client.name: round(p, 6) for client, p in zip(self.registry.clients, values, strict=True) if client}
 
     def _show(self, grid: Grid, nodes: list[int]) -> Grid:
         """Show the strategy only these nodes; stock ones would wait for ever for their minimum if it were more."""
@@ -266,23 +251,17 @@ class CohortStrategy(Strategy):
         before = wrapped.attributes(self.strategy)
         try:
             if self.aggregation == "wrapped":
-                arrays, metrics = self.strategy.aggregate_train(server_round, replies)
-                if arrays and set(arrays) != set(model):
-                    raise AggregationError(f"it returned other arrays than the model's: {', '.join(set(arrays) ^ set(model))}")
-                new = like(as_model(arrays), model) if arrays else {}
+                new, metrics = wrapped.aggregate(self.strategy, server_round, replies, model)
             else:
                 shares = shares_of([verdict.examples for verdict in returned], self.registry.examples)
                 new = paper(model, [verdict.model for verdict in returned if verdict.model], shares)
-                average = wrapped.setting(self.strategy, "train_metrics_aggr_fn")
-                metrics = average([reply.content for reply in replies], self.rules.examples_key) if average else None
+                metrics = wrapped.average_metrics(self.strategy, replies, self.rules.examples_key)
+            if not all(all_finite(part) for part in new.values()):
+                raise AggregationError("the aggregated model is not finite")
         except (AggregationError, InconsistentMessageReplies) as error:
             log.error("round %d: the strategy could not aggregate; the model stays as it was: %s", server_round, error)
             wrapped.undo(self.strategy, before)
             return None, None
-        if not all(all_finite(part) for part in new.values()):
-            log.error("round %d: the aggregated model is not finite; the model stays as it was", server_round)
-            wrapped.undo(self.strategy, before)
-            return None, metrics
         return (as_record(new) if new else None), metrics
 
     def _write_down(self, server_round: int, asked: Asked, verdicts: list[Verdict]) -> None:
@@ -315,21 +294,3 @@ class CohortStrategy(Strategy):
         if metrics is not None:
             log.info("round %d, evaluated by the server: %s", server_round, metrics)
             result.evaluate_metrics_serverapp[server_round] = metrics
-
-
-def _cohort_size(selector: str | Selector, given: int | None) -> int:
-    if isinstance(selector, str):
-        return whole("cohort_size", given, 1)
-    if given is not None and given != selector.cohort_size:
-        raise ValueError(f"cohort_size must be the selector's, {selector.cohort_size}, got {given!r}")
-    return selector.cohort_size
-
-
-def _buildable(name: str, cohort_size: int) -> str:
-    """Return the name of a selector that needs no more than Flower can tell; refuse others before a client is bothered."""
-    known("selector", name, SELECTORS)
-    try:
-        make_selector(name, Federation(cohort_size, cohort_size, rng=0, horizon=1))
-    except ValueError as error:
-        raise ValueError(f"selector must be an object, not the name {name!r}, where {error}") from None
-    return name

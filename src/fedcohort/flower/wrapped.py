@@ -3,11 +3,12 @@
 from typing import Any
 
 import numpy as np
-from flwr.app import ArrayRecord
+from flwr.app import ArrayRecord, Message, MetricRecord
+from flwr.serverapp.exception import AggregationError
 from flwr.serverapp.strategy import FedXgbBagging, FedXgbCyclic, Strategy
 
-from fedcohort.flower.aggregation import as_record
-from fedcohort.flower.validity import as_model
+from fedcohort.flower.aggregation import as_record, like
+from fedcohort.flower.validity import Model, as_model
 
 MINIMUMS = ("min_train_nodes", "min_evaluate_nodes", "min_available_nodes")
 
@@ -38,6 +39,21 @@ def refuse_unfit(strategy: Strategy, aggregation: str, resume: bool) -> None:
         raise ValueError(
             "resume must be False where the strategy has a privacy accountant, which no checkpoint holds, got True"
         )
+
+
+def aggregate(strategy: Strategy, server_round: int, replies: list[Message], model: Model) -> tuple[Model, MetricRecord | None]:
+    """Return what a strategy makes of the replies, in the types of the model sent; an empty model if it makes nothing."""
+    arrays, metrics = strategy.aggregate_train(server_round, replies)
+    if arrays and set(arrays) != set(model):
+        raise AggregationError(f"it has other arrays than the model sent: {', '.join(set(arrays) ^ set(model))}")
+    return (like(as_model(arrays), model) if arrays else {}), metrics
+
+
+def average_metrics(strategy: Strategy, replies: list[Message], examples_key: str) -> MetricRecord | None:
+    """Return the metrics as the strategy averages them, where it says how."""
+    average = setting(strategy, "train_metrics_aggr_fn")
+    averaged: MetricRecord | None = average([reply.content for reply in replies], examples_key) if average else None
+    return averaged
 
 
 def minimums(strategy: Strategy) -> list[tuple[Strategy, str, int]]:

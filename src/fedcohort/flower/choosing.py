@@ -1,0 +1,49 @@
+"""Who chooses: a selector by its name or an object of one's own, made to fit the clients that are there."""
+
+from typing import Any
+
+from fedcohort.checks import known, whole
+from fedcohort.selection.protocol import Selector
+from fedcohort.selection.registry import SELECTORS, Federation, make_selector
+
+Choice = str | Selector
+
+
+def cohort_size_of(choice: Choice, given: int | None) -> int:
+    """Return how many clients are asked: as given for a name, as the selector says for an object."""
+    if isinstance(choice, str):
+        return whole("cohort_size", given, 1)
+    if given is not None and given != choice.cohort_size:
+        raise ValueError(f"cohort_size must be the selector's, {choice.cohort_size}, got {given!r}")
+    return choice.cohort_size
+
+
+def refuse_unfit(choice: Choice, cohort_size: int) -> None:
+    """Refuse a name that stands for nothing, or for a selector that needs more than Flower can tell."""
+    if not isinstance(choice, str):
+        return
+    known("selector", choice, SELECTORS)
+    try:
+        make_selector(choice, Federation(cohort_size, cohort_size, rng=0, horizon=1))
+    except ValueError as error:
+        raise ValueError(f"selector must be an object, not the name {choice!r}, where {error}") from None
+
+
+def make(choice: Choice, clients: int, cohort_size: int, seed: int, horizon: int) -> Selector:
+    """Return the selector for so many clients."""
+    if isinstance(choice, str):
+        return make_selector(choice, Federation(clients, cohort_size, rng=seed, horizon=horizon))
+    if choice.num_clients < clients:
+        choice.join(clients - choice.num_clients)
+    return choice
+
+
+def name_of(choice: Choice) -> str:
+    """Return what to call it."""
+    return choice if isinstance(choice, str) else type(choice).__name__
+
+
+def probabilities(selector: Selector, round: int, available: Any) -> list[float] | None:
+    """Return every client's probability of being asked, where the selector can say."""
+    inclusion = getattr(selector, "inclusion", None)
+    return None if inclusion is None else [float(p) for p in inclusion(round, available)]
