@@ -475,6 +475,20 @@ def test_those_who_join_are_noticed_though_rounds_are_short(clock, close_early):
     assert any(200 in nodes for nodes in asked_by_round(grid).values())
 
 
+def test_who_comes_during_a_round_takes_no_share_in_its_sum(clock):
+    grid = federation(clock, 2)
+    for client in grid.clients.values():
+        client.delay = 3.0
+    clock.after(1.0, lambda: grid.join(200, FakeClient("9")))
+    one, other = (cohort_strategy(cohort_size=2, aggregation=rule) for rule in ("paper", "wrapped"))
+    shared = one.start(grid, initial(), num_rounds=1)
+    assert len(one.registry) == 3
+    alone = federation(clock, 2)
+    averaged = other.start(alone, initial(), num_rounds=1)
+    for name in INITIAL:  # both clients returned: their shares of all data are all of it, and the sum is the average
+        np.testing.assert_allclose(shared.arrays[name].numpy(), averaged.arrays[name].numpy(), rtol=1e-6)
+
+
 def test_a_round_in_which_nobody_returns_in_time_is_pointed_out(clock, said):
     grid = federation(clock, 2)
     for client in grid.clients.values():

@@ -253,7 +253,8 @@ class CohortStrategy(Strategy):
             if self.aggregation == "wrapped":
                 new, metrics = wrapped.aggregate(self.strategy, server_round, replies, model)
             else:
-                shares = shares_of([verdict.examples for verdict in returned], self.registry.examples)
+                everyone = self.registry.examples[: self.selector.num_clients]  # who came during the round is of the next
+                shares = shares_of([verdict.examples for verdict in returned], everyone)
                 new = paper(model, [verdict.model for verdict in returned if verdict.model], shares)
                 metrics = wrapped.average_metrics(self.strategy, replies, self.rules.examples_key)
             if not all(all_finite(part) for part in new.values()):
