@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from fedcohort import cli, rundir, store
-from fedcohort.data import load
+from fedcohort.data import Dataset, load
 from fedcohort.experiments.allocations import load_allocations
 from fedcohort.experiments.comparison import Comparison
-from fedcohort.experiments.trial import Trial
+from fedcohort.experiments.trial import Trial, owners_of
 from fedcohort.reports import figures
 
 SMALL = (
@@ -579,3 +579,15 @@ def test_help_names_every_setting_with_its_meaning(call):
     out = "".join(text for _, text, _ in shown)
     flags = [f"--{name.replace('_', '-')}" for name in Comparison().as_dict()]
     assert [flag for flag in [*flags, "--config", "--resume", "--overwrite", "--out", "--data"] if flag not in out] == []
+
+
+def test_labels_that_run_out_are_dealt_again_if_asked():
+    labels = np.repeat(np.arange(4), 25)
+    data = Dataset("own", np.zeros((100, 2), dtype=np.float32), labels, 4)
+    shared = {}
+    for refill in (False, True):
+        of = Comparison(clients=10, cohort=2, samples_per_client=10, refill=refill)
+        owners = owners_of(of, data, "primary-label", 0)
+        shared[refill] = 100 - np.unique(np.concatenate([*owners.train, *owners.test])).size
+    assert shared[False] == 0
+    assert shared[True] > 0

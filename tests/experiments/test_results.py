@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from made import result
 
-from fedcohort.experiments.results import KEPT, gathered, load, save
+from fedcohort.experiments.comparison import Comparison, places
+from fedcohort.experiments.results import KEPT, alone, gathered, identity, load, save
 
 
 def same(one, other):
@@ -58,3 +59,9 @@ def test_a_file_of_something_else_is_refused_by_name(tmp_path):
 
 def test_a_folder_without_results_has_none(tmp_path):
     assert gathered(tmp_path) == gathered(tmp_path / "none") == []
+
+
+def test_refilling_labels_makes_other_runs_where_labels_are_dealt_and_the_same_runs_elsewhere():
+    plain, refilled = (Comparison(selectors=("random",), seeds=1, mus=(0.0,), refill=refill) for refill in (False, True))
+    same = {place.partition: identity(alone(plain, place)) == identity(alone(refilled, place)) for place in places(plain)}
+    assert same == {"iid": True, "primary-label": False}

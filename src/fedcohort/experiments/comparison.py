@@ -37,6 +37,7 @@ class Comparison:
     cohort: int = _with(7, "clients asked per round, k")
     rounds: int = _with(120, "number of rounds, T")
     samples_per_client: int | None = _with(None, "none: all data, divided evenly")
+    refill: bool = _with(False, "primary-label: deal a label again that has run out, so that clients share samples")
     scaling: str = _with("symmetric", "of images: also unit ([0, 1]), standard (mean 0, sd 1)")
     test_fraction: float = _with(0.1, "part of each client's data reserved for testing")
     rates: tuple[float, ...] = _with(PAPER_RATES, "success rate of each class of clients")

@@ -56,6 +56,7 @@ def alone(of: Comparison, place: Place) -> Comparison:
         of,
         selectors=(place.selector,),
         partitions=(place.partition,),
+        refill=of.refill and place.partition == "primary-label",  # decides nothing elsewhere
         aggregations=(place.aggregation,),
         mus=(place.mu,),
         seeds=1,

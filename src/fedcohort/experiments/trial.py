@@ -37,11 +37,15 @@ class Owners:
 
 def owners_of(of: Comparison, data: Dataset, partition: str, seed: int) -> Owners:
     """Deal the samples to the clients and reserve a part of each client's for testing."""
-    more: dict[str, Any] = {"clients": data.clients} if partition == "by-client" else {}
-    if more and data.clients is None:
+    if partition == "by-client" and data.clients is None:
         raise ValueError("partition 'by-client' needs a data set with a column of clients, got none")
+    options: dict[str, dict[str, Any]] = {"by-client": {"clients": data.clients}, "primary-label": {"overlap": of.refill}}
     parts = PARTITIONS[partition](
-        data.y, of.clients, stream(seed, "partition", partition), samples_per_client=of.samples_per_client, **more
+        data.y,
+        of.clients,
+        stream(seed, "partition", partition),
+        samples_per_client=of.samples_per_client,
+        **options.get(partition, {}),
     )
     train, test = reserve(parts, stream(seed, "reserve", partition), of.test_fraction)
     if not sum(len(part) for part in test):

@@ -14,7 +14,8 @@ from fedcohort.arrays import Bools, Floats, Ints
 from fedcohort.checks import known
 from fedcohort.learning.aggregation import AGGREGATIONS, server_step
 from fedcohort.learning.flat import flat_weights, forward_of
-from fedcohort.learning.local import Jobs, OneByOne, Sgd, Together, Trained
+from fedcohort.learning.layers import for_many_models
+from fedcohort.learning.local import Jobs, OneByOne, Sgd, Together, Trained, compiled
 from fedcohort.learning.models import refuse_running_statistics
 from fedcohort.learning.schedule import batches
 from fedcohort.learning.workers import Workers
@@ -23,7 +24,7 @@ from fedcohort.rounds import Returned
 
 PRECISIONS = {"float32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16}
 MODES = ("auto", "together", "one-by-one")
-EVALUATION_BATCH = 5000
+EVALUATION_BATCH = 2500
 CPU_SLOTS = 128  # more do not help: the weights no longer fit the cache
 
 
@@ -94,6 +95,8 @@ class Engine:
         if self.device.type == "cuda":
             torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.precision != "float32"
             torch.backends.cudnn.benchmark = True  # evaluation repeats the same shapes
+        self._compiled = options.compiled and self.device.type == "cuda"
+        self._compiled_forward = compiled(forward_of(for_many_models(self.module.eval()))) if self._compiled else None
         self.mode = self._choose_mode() if options.mode == "auto" else options.mode
         self._trainer: Together | OneByOne | None = None
         self._tests: dict[int, tuple[Tensor, Tensor]] = {}
@@ -164,8 +167,7 @@ class Engine:
     def _make_trainer(self, mode: str) -> Together | OneByOne:
         if mode == "one-by-one":
             return OneByOne(self.workers, self.x, self.y, self.sgd)
-        compiled = self.options.compiled and self.device.type == "cuda"
-        return Together(self.workers, self.x, self.y, self.sgd, self.slots(), self._dtype, compiled)
+        return Together(self.workers, self.x, self.y, self.sgd, self.slots(), self._dtype, self._compiled)
 
     def slots(self) -> int:
         """Return how many jobs step together: as many as keep all slots busy, within memory; the same in every round."""
@@ -245,7 +247,8 @@ class Engine:
     def _gather(self, samples: Ints) -> tuple[Tensor, Tensor]:
         """Return inputs and labels of these samples, ready for the forward pass."""
         at = torch.from_numpy(samples).to(self.device)
-        return _fast_layout(self.x[at].to(self._dtype)), self.y[at]
+        x = self.x[at].to(self._dtype)
+        return x if self._compiled else _fast_layout(x), self.y[at]
 
     def _test_data(self, samples: Ints) -> tuple[Tensor, Tensor]:
         """Return the same for test samples, gathered once: runs that share a partition share them."""
@@ -256,10 +259,11 @@ class Engine:
     @torch.no_grad()
     def _outputs(self, run: int, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Return the loss of each sample and whether it was classified right."""
-        forward, weights = forward_of(self.workers.module().eval()), self.models[run].to(self._dtype)
+        weights, forward = self.models[run].to(self._dtype), forward_of(self.workers.module().eval())
+        of_whole_batches = self._compiled_forward or forward  # compiled for one shape
         losses, rights = [], []
         for part, labels in zip(torch.split(x, EVALUATION_BATCH), torch.split(y, EVALUATION_BATCH), strict=True):
-            logits = forward(weights, part).float()
+            logits = (of_whole_batches if len(part) == EVALUATION_BATCH else forward)(weights, part).float()
             losses.append(cross_entropy(logits, labels, reduction="none"))
             rights.append(logits.argmax(dim=1) == labels)
         return torch.cat(losses), torch.cat(rights)

@@ -9,19 +9,23 @@ worker. Which is faster depends on the model and the machine: the engine measure
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import local
+from typing import TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import grad_and_value, vmap
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.functional import cross_entropy
 
 from fedcohort.arrays import Ints
-from fedcohort.learning.flat import flat_weights, forward_of, views, with_matmul_convolutions
+from fedcohort.learning.flat import flat_weights, forward_of, views
+from fedcohort.learning.layers import for_many_models
 from fedcohort.learning.schedule import pack
 from fedcohort.learning.workers import Workers
 
 Step = Callable[..., tuple[Tensor, Tensor, Tensor]]
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -125,14 +129,14 @@ class Together:
         """Return this thread's step function."""
         if not hasattr(self._own, "step"):
             step = batched_step(self.workers.module(), self.sgd, self._dtype)
-            self._own.step = torch.compile(step, dynamic=False) if self._compiled else step
+            self._own.step = compiled(step) if self._compiled else step
         own: Step = self._own.step
         return own
 
 
 def batched_step(module: nn.Module, sgd: Sgd, dtype: torch.dtype) -> Step:
     """Return one SGD step of many models [S, P] on a batch each [S, B, ...]; counts [S, B] is 0 where there is no sample."""
-    forward = forward_of(with_matmul_convolutions(module).train())
+    forward = forward_of(for_many_models(module).train())
     moving = torch.cat([torch.full((p.numel(),), float(p.requires_grad), device=p.device) for p in module.parameters()])
     frozen = not bool(moving.all())
 
@@ -151,6 +155,21 @@ def batched_step(module: nn.Module, sgd: Sgd, dtype: torch.dtype) -> Step:
         return weights - sgd.rate * velocity, velocity, loss
 
     return step
+
+
+def compiled(function: Callable[..., R]) -> Callable[..., R]:
+    """Return a function of tensors compiled at its first call, for the shapes it is given then and no others.
+
+    Differentiation and batching are traced away first: the compiler sees plain operations, ours among them.
+    """
+    made: list[Callable[..., R]] = []
+
+    def call(*args: Tensor) -> R:
+        if not made:
+            made.append(torch.compile(make_fx(function)(*args), dynamic=False))
+        return made[0](*args)
+
+    return call
 
 
 def _lengths(jobs: Jobs) -> Ints:

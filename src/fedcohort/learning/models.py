@@ -16,10 +16,10 @@ class Cnn(nn.Module):
         self, shape: tuple[int, ...], classes: int, channels: int, hidden: tuple[int, int], pool: int = 2, padding: int = 0
     ) -> None:
         super().__init__()
-        self.pool = pool
         side = shape[1]
         for _ in range(2):
             side = _left(shape, (side + 2 * padding - 4 - pool) // 2 + 1)
+        self.pool = nn.MaxPool2d(pool, 2)
         self.conv1 = nn.Conv2d(shape[0], channels, 5, padding=padding)
         self.conv2 = nn.Conv2d(channels, channels, 5, padding=padding)
         self.full1 = nn.Linear(channels * side * side, hidden[0])
@@ -28,8 +28,8 @@ class Cnn(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return logits [B, classes] of images [B, C, H, W]."""
-        x = nn.functional.max_pool2d(torch.relu(self.conv1(x)), self.pool, 2)
-        x = nn.functional.max_pool2d(torch.relu(self.conv2(x)), self.pool, 2)
+        x = torch.relu(self.pool(self.conv1(x)))  # the same as pooling last, on a quarter of the numbers
+        x = torch.relu(self.pool(self.conv2(x)))
         x = torch.relu(self.full1(x.flatten(1)))
         logits: Tensor = self.out(torch.relu(self.full2(x)))
         return logits

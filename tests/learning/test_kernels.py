@@ -1,0 +1,105 @@
+"""The GPU's pooling kernels, run line by line by Triton's interpreter: no GPU is needed."""
+
+import os
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.func import grad_and_value, vmap
+from torch.fx.experimental.proxy_tensor import make_fx
+
+os.environ["TRITON_INTERPRET"] = "1"
+pytest.importorskip("triton", reason="Triton, which has no wheel for this platform, compiles the GPU's kernels")
+
+from fedcohort.learning.kernels import patches
+from fedcohort.learning.layers import ChannelsLastMaxPool2d, _other, _patches
+
+
+def value_and_slope(pool, x, by):
+    x = x.clone().requires_grad_(True)
+    out = pool(x)
+    (out.double() * by[: out.numel()].view(out.shape)).sum().backward()
+    return out, x.grad
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    size=st.integers(1, 4),
+    stride=st.integers(1, 4),
+    shape=st.tuples(st.integers(1, 3), st.integers(1, 5), st.integers(4, 9), st.integers(4, 9)),
+    steps=st.sampled_from([1, 1000]),
+)
+def test_pooling_equals_pytorchs_in_value_and_slope_also_with_ties(size, stride, shape, steps):
+    torch.manual_seed(0)
+    x = (torch.randn(shape) * steps).round() / steps  # whole numbers: many windows hold their maximum twice
+    by = torch.randn(1000, dtype=torch.float64)
+    expected, got = (value_and_slope(pool, x, by) for pool in (nn.MaxPool2d(size, stride), ChannelsLastMaxPool2d(size, stride)))
+    assert torch.equal(got[0], expected[0])
+    torch.testing.assert_close(got[1], expected[1])
+
+
+def test_what_is_not_a_number_is_passed_on():
+    x = torch.zeros(1, 2, 5, 5)
+    x[0, 0, 2, 2] = float("nan")
+    out = ChannelsLastMaxPool2d(3, 2)(x)
+    assert out[0, 0].isnan().all()
+    assert (out[0, 1] == 0).all()
+
+
+def test_half_precision_keeps_its_type():
+    x = torch.randn(2, 3, 7, 7).bfloat16()
+    out = ChannelsLastMaxPool2d(3, 2)(x)
+    assert out.dtype == torch.bfloat16
+    assert torch.equal(out, nn.functional.max_pool2d(x, 3, 2))
+
+
+def test_slopes_of_many_images_at_once_equal_pytorchs_plain_and_traced():
+    torch.manual_seed(0)
+    x, weight = torch.randn(4, 2, 3, 7, 7), torch.randn(4, 3, 3, 3)
+
+    def slopes_with(pool):
+        def loss(weight, x):
+            return (pool(nn.functional.conv2d(x, weight[None]).tanh()) ** 2).sum()
+
+        return lambda weight, x: vmap(grad_and_value(loss))(weight, x)
+
+    expected = slopes_with(nn.MaxPool2d(3, 2))(weight, x)
+    ours = slopes_with(ChannelsLastMaxPool2d(3, 2))
+    torch.testing.assert_close(ours(weight, x), expected)
+    torch.testing.assert_close(make_fx(ours)(weight, x)(weight, x), expected)  # what the compiler is given
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    kernel=st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    stride=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    shape=st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(4, 9), st.integers(4, 9)),
+)
+def test_patches_equal_those_of_plain_operations_in_value_and_slope_and_end_in_one_and_zeros(kernel, stride, shape):
+    torch.manual_seed(0)
+    x = torch.randn(shape)
+    length = shape[1] * kernel[0] * kernel[1]
+    by = torch.randn(9**5).double()
+    expected, slope = value_and_slope(lambda x: _patches(x, *kernel, *stride)[..., :length], x, by)
+    got, its_slope = value_and_slope(lambda x: patches(x, *kernel, *stride)[..., :length], x, by)
+    assert torch.equal(got, expected)
+    torch.testing.assert_close(its_slope, slope)
+    row = patches(x, *kernel, *stride)
+    assert row.shape[3] % 8 == 0
+    assert (row[..., length] == 1).all()
+    assert (row[..., length + 1 :] == 0).all()
+
+
+def test_patches_of_many_batches_at_once_equal_a_loop_over_them():
+    x = torch.randn(4, 2, 3, 7, 6)
+    together = vmap(lambda x: patches(x, 3, 2, 1, 1), in_dims=1)(x.movedim(0, 1))
+    torch.testing.assert_close(together, torch.stack([patches(part, 3, 2, 1, 1) for part in x]))
+
+
+@pytest.mark.parametrize("options", [{"padding": 1}, {"dilation": 2}, {"ceil_mode": True}, {"return_indices": True}], ids=str)
+def test_pooling_that_is_not_plain_is_left_alone(options):
+    assert _other(nn.MaxPool2d(3, 2, **options), True) is None
+    assert _other(nn.MaxPool2d((3, 2)), True) is None
+    assert _other(nn.MaxPool2d(3), True) is not None
