@@ -8,9 +8,9 @@ from fedcohort.experiments.curves import sampled, stacked
 from fedcohort.experiments.paper import setting
 
 
-def test_runs_of_different_lengths_are_stacked_and_end_in_nan():
-    curves = stacked([result(accuracy=(0.1, 0.2, 0.3)), result(accuracy=(0.5,), rounds=3)])
-    np.testing.assert_allclose(curves, [[0.1, 0.2, 0.3], [0.5, np.nan, np.nan]], rtol=1e-6)
+def test_only_runs_that_came_the_furthest_are_drawn():
+    curves = stacked([result(accuracy=(0.1, 0.2)), result(accuracy=(0.5,), rounds=2), result(accuracy=(0.3, 0.4))])
+    np.testing.assert_allclose(curves, [[0.1, 0.2], [0.3, 0.4]], rtol=1e-6)
 
 
 def test_a_few_points_of_each_curve_end_with_the_last_round():

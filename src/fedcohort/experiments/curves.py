@@ -31,13 +31,16 @@ def report(name: str, title: str, task: str, changes: Changes, pool: Pool) -> Re
     def figures() -> dict[str, Figure]:
         return {name: accuracy_over_rounds(panels, marks(of, found))} if panels else {}
 
-    notes = ["Lines are means over seeds, bands one standard deviation; circles: the paper's first rounds at an accuracy."]
+    notes = [
+        "Lines are means over seeds, bands one standard deviation; circles: the paper's first rounds at an accuracy.",
+        "Of a scheme's runs only those that came the furthest are drawn.",
+    ]
     tables = {kind: sampled(drawn) for kind, drawn in panels.items()}
     return Report(name, f"{title}: {title_of(of)}", tables, notes + about(found), {}, figures)
 
 
 def by_kind(found: Cells) -> Panels:
-    """Return accuracy [S, T] by partition and update rule, and scheme; nan where a run has not come that far."""
+    """Return accuracy [S, T] by partition and update rule, and scheme."""
     panels: Panels = {}
     for (selector, partition, _, mu), runs in found.items():
         panel = panels.setdefault(f"{label(partition)}, {update(mu)}", {})
@@ -47,10 +50,9 @@ def by_kind(found: Cells) -> Panels:
 
 
 def stacked(runs: Sequence[Result]) -> Floats:
-    """Return the accuracy of several runs [S, T]; shorter ones end in nan."""
-    longest = max(len(run.accuracy) for run in runs)
-    rows = [np.pad(run.accuracy.astype(np.float64), (0, longest - len(run.accuracy)), constant_values=np.nan) for run in runs]
-    return np.stack(rows)
+    """Return the accuracy of those runs that came the furthest [S, T]: a mean does not change its company halfway."""
+    furthest = max(len(run.accuracy) for run in runs)
+    return np.stack([run.accuracy.astype(np.float64) for run in runs if len(run.accuracy) == furthest])
 
 
 def sampled(curves: Mapping[str, Floats]) -> Rows:

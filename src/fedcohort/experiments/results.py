@@ -56,7 +56,6 @@ def alone(of: Comparison, place: Place) -> Comparison:
         of,
         selectors=(place.selector,),
         partitions=(place.partition,),
-        refill=of.refill and place.partition == "primary-label",  # decides nothing elsewhere
         aggregations=(place.aggregation,),
         mus=(place.mu,),
         seeds=1,
@@ -166,7 +165,8 @@ UNDECIDING = ("targets", "official_every", "checkpoint_every", "device", "compil
 @lru_cache(maxsize=10_000)
 def identity(of: Comparison) -> str:
     """Return all that decides the results but for rounding, as one word: two runs of the same identity are the same run."""
-    return json.dumps({name: _number(value) for name, value in vars(of).items() if name not in UNDECIDING})
+    decides = vars(of) | {"refill": of.refill and "primary-label" in of.partitions}  # nothing elsewhere
+    return json.dumps({name: _number(value) for name, value in decides.items() if name not in UNDECIDING})
 
 
 def _number(value: Any) -> Any:

@@ -176,10 +176,12 @@ class Engine:
         steps = np.concatenate(
             [[_steps(len(s), int(e), self.sgd.batch_size) for s, e in zip(r.train, r.epochs, strict=True)] for r in self.runs]
         )
-        typical = (
-            7 * len(self.runs) / self.workers.count * steps.mean() / steps.max()
-        )  # fewer than answer: each slot gets several jobs
-        most = self._slots_in_memory() if self.device.type != "cpu" else CPU_SLOTS
+        on_cpu = self.device.type == "cpu"
+        each = (
+            7 if on_cpu else 14
+        )  # fewer than answer, so that slots get several jobs; a GPU wants enough to be busy for a while
+        typical = each * len(self.runs) / self.workers.count * steps.mean() / steps.max()
+        most = CPU_SLOTS if on_cpu else self._slots_in_memory()
         return max(8, int(min(typical, most)) // 8 * 8)
 
     def _slots_in_memory(self) -> int:
