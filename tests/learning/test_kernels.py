@@ -13,8 +13,12 @@ from torch.fx.experimental.proxy_tensor import make_fx
 os.environ["TRITON_INTERPRET"] = "1"
 pytest.importorskip("triton", reason="Triton, which has no wheel for this platform, compiles the GPU's kernels")
 
+from fedcohort.learning import layers
+from fedcohort.learning.flat import flat_weights
 from fedcohort.learning.kernels import patches
 from fedcohort.learning.layers import ChannelsLastMaxPool2d, _other, _patches
+from fedcohort.learning.local import Sgd, batched_step
+from fedcohort.learning.models import Cnn, make_model
 
 
 def value_and_slope(pool, x, by):
@@ -103,3 +107,20 @@ def test_pooling_that_is_not_plain_is_left_alone(options):
     assert _other(nn.MaxPool2d(3, 2, **options), True) is None
     assert _other(nn.MaxPool2d((3, 2)), True) is None
     assert _other(nn.MaxPool2d(3), True) is not None
+
+
+def test_a_step_of_many_models_with_the_kernels_equals_one_without(monkeypatch):
+    torch.manual_seed(0)
+    module = make_model(lambda shape, classes: Cnn(shape, classes, 16, (8, 8), pool=3), (3, 24, 24), 10, seed=1)
+    models, batch = 3, 4
+    weights = flat_weights(module) + 0.01 * torch.randn(models, flat_weights(module).numel())
+    state = (weights, torch.randn_like(weights), torch.zeros_like(weights), torch.tensor([0.0, 0.5, 1.0]))
+    data = (torch.randn(models, batch, 3, 24, 24), torch.randint(0, 10, (models, batch)), torch.ones(models, batch))
+    expected = batched_step(module, Sgd(), torch.float32)(*state, *data)
+    monkeypatch.setattr(layers, "has_kernels", lambda x: True)
+    step = batched_step(module, Sgd(), torch.float32)
+    torch.testing.assert_close(step(*state, *data), expected)
+    traced = make_fx(step)(*state, *data)
+    used = {str(node.target) for node in traced.graph.nodes if "fedcohort" in str(node.target)}
+    assert used == {"fedcohort.patches.default", "fedcohort.max_pool.default", "fedcohort.max_pool_slope.default"}
+    torch.testing.assert_close(traced(*state, *data), expected)

@@ -16,8 +16,8 @@ from torch.nn.functional import fold
 
 from fedcohort.learning.layers import ALIGNED
 
-# pixels and warps per program: the fastest of a grid on one H200
-MAXIMA, WINNERS, PATCHES = (16, 4), (32, 4), (32, 1)
+# numbers and warps per program: the fastest of a grid on one H200
+MAXIMA, WINNERS, PATCHES = (1024, 4), (2048, 4), (4096, 1)
 
 
 @triton.jit
@@ -86,9 +86,9 @@ def _max_pool(x: Tensor, size: int, stride: int) -> tuple[Tensor, Tensor]:
     x = x.contiguous()
     out, winner = _like_pooled(x, size, stride)
     count, channels = out.shape[:3].numel(), x.shape[3]
-    pixels, warps = MAXIMA
-    numbers = (count, *x.shape[1:3], *out.shape[1:3], channels, triton.next_power_of_2(channels), size, stride, pixels)
-    _maxima[triton.cdiv(count, pixels),](x, out, winner, *numbers, num_warps=warps)
+    wide, pixels = _tile(channels, MAXIMA[0])
+    numbers = (count, *x.shape[1:3], *out.shape[1:3], channels, wide, size, stride, pixels)
+    _maxima[triton.cdiv(count, pixels),](x, out, winner, *numbers, num_warps=MAXIMA[1])
     return out, winner
 
 
@@ -97,9 +97,9 @@ def _max_pool_slope(slope: Tensor, winner: Tensor, height: int, width: int, size
     slope, winner = slope.contiguous(), winner.contiguous()
     into: Tensor = _like_images(slope, winner, height, width, size, stride)
     count, channels = into.shape[:3].numel(), slope.shape[3]
-    pixels, warps = WINNERS
-    numbers = (count, height, width, *slope.shape[1:3], channels, triton.next_power_of_2(channels), size, stride, pixels)
-    _to_winners[triton.cdiv(count, pixels),](slope, winner, into, *numbers, num_warps=warps)
+    wide, pixels = _tile(channels, WINNERS[0])
+    numbers = (count, height, width, *slope.shape[1:3], channels, wide, size, stride, pixels)
+    _to_winners[triton.cdiv(count, pixels),](slope, winner, into, *numbers, num_warps=WINNERS[1])
     return into
 
 
@@ -108,10 +108,16 @@ def _patches(x: Tensor, height: int, width: int, down: int, across: int) -> Tens
     x = x.contiguous()
     out: Tensor = _like_patches(x, height, width, down, across)
     count, row, length = out.shape[:3].numel(), out.shape[3], x.shape[1] * height * width
-    pixels, warps = PATCHES
-    sizes = (count, *x.shape[1:], *out.shape[1:3], down, across, height, width, length, row)
-    _to_patches[triton.cdiv(count, pixels),](x, out, *sizes, triton.next_power_of_2(row), pixels, num_warps=warps)
+    wide, pixels = _tile(row, PATCHES[0])
+    numbers = (count, *x.shape[1:], *out.shape[1:3], down, across, height, width, length, row, wide, pixels)
+    _to_patches[triton.cdiv(count, pixels),](x, out, *numbers, num_warps=PATCHES[1])
     return out
+
+
+def _tile(row: int, numbers: int) -> tuple[int, int]:
+    """Return the length of a program's rows and how many it works on: powers of two, not many more numbers than asked for."""
+    wide: int = triton.next_power_of_2(row)
+    return wide, max(1, numbers // wide)
 
 
 @_max_pool.register_fake

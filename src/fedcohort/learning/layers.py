@@ -78,8 +78,8 @@ def _patches(x: Tensor, height: int, width: int, down: int, across: int) -> Tens
 
 
 def has_kernels(x: Tensor) -> bool:
-    """Return whether our kernels can work on a tensor: they need a GPU and Triton, which comes with PyTorch for GPUs."""
-    return x.is_cuda and find_spec("triton") is not None
+    """Return whether our kernels can work on a tensor: on a GPU, with Triton, which comes with PyTorch for GPUs; not in double."""
+    return x.is_cuda and x.dtype != torch.float64 and find_spec("triton") is not None
 
 
 def for_many_models(module: nn.Module) -> nn.Module:
