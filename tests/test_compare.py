@@ -208,6 +208,17 @@ def test_other_settings_are_refused_and_leave_the_folder_as_it_was(call, tmp_pat
     assert contents(tmp_path / "run") == before
 
 
+def test_a_folder_in_use_by_another_process_is_refused_and_left_as_it_was(call, tmp_path):
+    assert call(*TINY, "--out", "run")[0] == 0
+    before = contents(tmp_path / "run")
+    with rundir.held(tmp_path / "run"):
+        code, out, err = call(*TINY, "--out", "run", "--overwrite")
+        assert (code, out) == (2, "")
+        assert "out must not be in use by another process, got run" in err
+    assert contents(tmp_path / "run") == before
+    assert call(*TINY, "--out", "run", "--overwrite")[0] == 0
+
+
 def test_overwrite_discards_what_was_there(call, tmp_path):
     assert call(*TINY, "--out", "run")[0] == 0
     other = (*TINY, "--rounds", "3", "--checkpoint-every", "1", "--first-seed", "4")

@@ -5,11 +5,13 @@ any moment, the folder goes on from its checkpoint, and records beyond it are co
 """
 
 import json
+import os
 import platform
 import subprocess
 import sys
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,26 @@ from fedcohort.store import load_arrays, written_whole
 
 Arrays = dict[str, npt.NDArray[Any]]
 PACKAGES = ("numpy", "torch", "safetensors", "scikit-learn", "flwr")
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Keep a folder from other processes for a while; the system lets go of it when a process ends, however it ends."""
+    try:
+        import fcntl
+    except ModuleNotFoundError:  # no such locks on Windows
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    place = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(f"out must not be in use by another process, got {folder}") from None
+        yield
+    finally:
+        os.close(place)
 
 
 def write_settings(folder: Path, settings: Mapping[str, Any]) -> None:

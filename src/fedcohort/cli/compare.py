@@ -128,13 +128,14 @@ def train(of: Any, out: Path, data: Path | None, overwrite: bool, log: str | Non
     with progress_bars() as tell:
         dataset = load(of.dataset, data, progress=lambda done, total: tell("download", done, total or done))
         trial = Trial(of, dataset, out)
-        if overwrite:
-            rundir.discard(out)
-        trial.restore()
-        rundir.write_settings(out, of.as_dict())
         runs = len(trial.places)
-        with tracked(log, of, out, trial.done) if log else nullcontext() as saved:
-            trial.run(lambda done, best: tell(f"{runs} runs: best accuracy {best.max():.3f}", done, of.rounds), saved=saved)
+        with rundir.held(out):
+            if overwrite:
+                rundir.discard(out)
+            trial.restore()
+            rundir.write_settings(out, of.as_dict())
+            with tracked(log, of, out, trial.done) if log else nullcontext() as saved:
+                trial.run(lambda done, best: tell(f"{runs} runs: best accuracy {best.max():.3f}", done, of.rounds), saved=saved)
 
 
 def draw(of: Any, out: Path, data: Path | None) -> str:

@@ -63,15 +63,15 @@ class Training:
         if self.stopped or (dataset := self.dataset(of.dataset)) is None:
             return
         trial = Trial(of, dataset, folder)
-        trial.restore()
-        rundir.write_settings(folder, of.as_dict())
-        first, start, runs = trial.done, perf_counter(), len(trial.places)
-        name = f"{folder.name}, {runs} runs"
-        told = self.told
-        try:
-            trial.run((lambda done, accuracy: told(name, done, of.rounds)) if told else None, self.over)
-        finally:
-            _add_cost(folder, self.about, perf_counter() - start, trial.done - first, trial)
+        with rundir.held(folder):
+            trial.restore()
+            rundir.write_settings(folder, of.as_dict())
+            first, start, told = trial.done, perf_counter(), self.told
+            name = f"{folder.name}, {len(trial.places)} runs"
+            try:
+                trial.run((lambda done, accuracy: told(name, done, of.rounds)) if told else None, self.over)
+            finally:
+                _add_cost(folder, self.about, perf_counter() - start, trial.done - first, trial)
         if trial.done < of.rounds:
             self.stopped = f"{folder.name} at round {trial.done} of {of.rounds}"
 

@@ -78,7 +78,7 @@ def _patches(x: Tensor, height: int, width: int, down: int, across: int) -> Tens
 
 
 def has_kernels(x: Tensor) -> bool:
-    """Return whether our kernels can work on a tensor: on a GPU, not in double, and with Triton, which PyTorch for GPUs brings."""
+    """Return whether our kernels can work on a tensor: on a GPU, not in double, with Triton, which PyTorch for GPUs brings."""
     return x.is_cuda and x.dtype != torch.float64 and find_spec("triton") is not None
 
 
