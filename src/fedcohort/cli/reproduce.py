@@ -28,7 +28,7 @@ def reproduce(
     selectors: Annotated[str | None, typer.Option(help="Only these schemes now, comma-separated.")] = None,
     partitions: Annotated[str | None, typer.Option(help="Only these partitions now.")] = None,
     mus: Annotated[str | None, typer.Option(help="Only these coefficients now: 0 FedAvg, 0.5 FedProx.")] = None,
-    refill: Annotated[bool | None, typer.Option(help="Non-iid: deal labels again that have run out.")] = None,
+    no_refill: Annotated[bool, typer.Option("--no-refill", help="Non-iid: no sample has two owners.")] = False,
     scaling: Annotated[str | None, typer.Option(help="Of images: symmetric, unit or standard.")] = None,
     sampler: Annotated[str | None, typer.Option(help="Sampler of E3CS; the paper's unless given.")] = None,
     candidates: Annotated[int | None, typer.Option(help="Candidates of pow-d; 2.5 k unless given.")] = None,
@@ -54,7 +54,7 @@ def reproduce(
 
     given: dict[str, Any] = {
         "seeds": seeds, "first_seed": first_seed, "rounds": rounds, "dataset": dataset, "model": model, "sampler": sampler,
-        "scaling": scaling, "refill": refill,
+        "scaling": scaling, "refill": False if no_refill else None,
         "candidates": candidates, "device": device, "precision": precision, "compiled": compiled,
         "selectors": selectors, "partitions": partitions, "mus": mus,
     }  # fmt: skip
