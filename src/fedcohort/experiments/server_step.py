@@ -51,6 +51,7 @@ def settings(changes: Changes) -> list[Comparison]:
 def report(changes: Changes, pool: Pool) -> Report:
     """Return rounds and final accuracy by rule, and what is left of each speed-up over Random."""
     tables: dict[str, Rows] = {}
+    numbers: Rows = []
     runs: dict[tuple[str, str, str], list[Result]] = {}
     asked = by_rule({name: value for name, value in changes.items() if name not in SUBSETS})
     notes: dict[str, None] = {}
@@ -59,10 +60,11 @@ def report(changes: Changes, pool: Pool) -> Report:
         notes |= dict.fromkeys(about(found))
         for (selector, partition, _, _), here in found.items():
             runs[rule, partition, selector] = here
-            row = {"rule": rule, "scheme": published.SCHEMES[selector], "runs": len(here)}
+            row = {"scheme": published.SCHEMES[selector], "runs": len(here)}
             for quantity in quantities(of):
                 row |= {heading(quantity): ours(Cell(tuple(values(here, quantity).values())), here, quantity)}
-            tables.setdefault(f"{label(partition)}, FedAvg", []).append(row)
+            tables.setdefault(f"{label(partition)}, {rule}", []).append(row)
+            numbers.append({"partition": label(partition), "rule": rule} | row)
     of = asked["paper"]
     for partition in of.partitions:
         rows = [speed_up(runs, partition, selector, of.targets[0]) for selector in SELECTORS if selector != "random"]
@@ -71,9 +73,8 @@ def report(changes: Changes, pool: Pool) -> Report:
     left = (
         "left: log of the speed-up with equal steps over log of the speed-up with the paper's rule; 0: all of it was the step."
     )
-    return Report(
-        "server_step", f"Server step: {title_of(of)}", tables, [explained, left, *notes], {"server_step": _flat(tables)}
-    )
+    title = f"Server step: {title_of(of)}, FedAvg"
+    return Report("server_step", title, tables, [explained, left, *notes], {"server_step": numbers})
 
 
 def speed_up(runs: dict[tuple[str, str, str], list[Result]], partition: str, selector: str, target: Quantity) -> dict[str, Any]:
@@ -93,7 +94,3 @@ def ratio(slow: list[Result], fast: list[Result], target: Quantity) -> Estimate:
     first, second = values(slow, target), values(fast, target)
     both = [seed for seed in first if seed in second and max(first[seed], second[seed]) < float("inf")]
     return estimate([log(first[seed] / second[seed]) for seed in both])
-
-
-def _flat(tables: dict[str, Rows]) -> Rows:
-    return [{"table": title} | row for title, rows in tables.items() for row in rows if "rule" in row]
