@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy
 
 from fedcohort.learning.engine import Engine, Options, Run
 from fedcohort.learning.flat import flat_weights, forward_of
-from fedcohort.learning.local import Sgd
+from fedcohort.learning.local import Sgd, Together
 from fedcohort.learning.models import make_model
 
 SIZES = (3, 9, 4, 14)  # samples of each client; 12 more for testing
@@ -287,3 +287,20 @@ def test_as_many_models_as_runs_are_needed():
 def test_the_size_of_a_model_is_counted_in_bytes_of_float32():
     learner = engine()
     assert learner.model_bytes == 4 * flat_weights(nn.Sequential(nn.Linear(5, 64), nn.Linear(64, 3))).numel()
+
+
+def test_the_ways_are_measured_without_empty_slots(monkeypatch):
+    made = []
+
+    class Seen(Together):
+        def __init__(self, workers, x, y, sgd, slots, *rest):
+            made.append((slots, workers.count))
+            super().__init__(workers, x, y, sgd, slots, *rest)
+
+    monkeypatch.setattr("fedcohort.learning.engine.Together", Seen)
+    images, labels = data()
+    of = [runs()[0]] * 60
+    Engine([make_model("mlp", (5,), 3, 0)] * len(of), images, labels, of, SGD, Options())
+    ((slots, workers),) = made
+    jobs = 4 * len(of[0].train)  # of four runs
+    assert slots == -(-jobs // workers)

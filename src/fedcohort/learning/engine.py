@@ -161,13 +161,13 @@ class Engine:
         """Return the way of training, built at the first round that trains."""
         self.client_steps += sum(len(rows) for rows in jobs.batches)
         if self._trainer is None:
-            self._trainer = self._make_trainer(self.mode)
+            self._trainer = self._make_trainer(self.mode, self.slots())
         return self._trainer
 
-    def _make_trainer(self, mode: str) -> Together | OneByOne:
+    def _make_trainer(self, mode: str, slots: int) -> Together | OneByOne:
         if mode == "one-by-one":
             return OneByOne(self.workers, self.x, self.y, self.sgd)
-        return Together(self.workers, self.x, self.y, self.sgd, self.slots(), self._dtype, self._compiled)
+        return Together(self.workers, self.x, self.y, self.sgd, slots, self._dtype, self._compiled)
 
     def slots(self) -> int:
         """Return how many jobs step together: as many as keep all slots busy, within memory; the same in every round."""
@@ -199,7 +199,8 @@ class Engine:
         clients = np.arange(min(8, len(self.runs[0].train)))
         whole = self._jobs(0, np.repeat(np.arange(enough), clients.size), np.tile(clients, enough))
         jobs = Jobs(whole.run, [rows[:3] for rows in whole.batches], whole.mu)
-        trainers = {mode: self._make_trainer(mode) for mode in ("together", "one-by-one")}
+        busy = -(-whole.run.size // self.workers.count)  # slots without a job would count against stepping together
+        trainers = {mode: self._make_trainer(mode, min(busy, self.slots())) for mode in ("together", "one-by-one")}
 
         def measured() -> dict[str, float]:
             times = {}
