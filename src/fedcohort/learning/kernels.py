@@ -12,6 +12,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from torch.library import custom_op
 from torch.nn.functional import fold
 
 from fedcohort.learning.layers import ALIGNED
@@ -81,7 +82,7 @@ def _to_patches(
     tl.store(out + place, value.to(out.dtype.element_ty), (pixel < pixels)[:, None] & (k < ROW)[None, :])
 
 
-@torch.library.custom_op("fedcohort::max_pool", mutates_args=())
+@custom_op("fedcohort::max_pool", mutates_args=())
 def _max_pool(x: Tensor, size: int, stride: int) -> tuple[Tensor, Tensor]:
     x = x.contiguous()
     out, winner = _like_pooled(x, size, stride)
@@ -92,7 +93,7 @@ def _max_pool(x: Tensor, size: int, stride: int) -> tuple[Tensor, Tensor]:
     return out, winner
 
 
-@torch.library.custom_op("fedcohort::max_pool_slope", mutates_args=())
+@custom_op("fedcohort::max_pool_slope", mutates_args=())
 def _max_pool_slope(slope: Tensor, winner: Tensor, height: int, width: int, size: int, stride: int) -> Tensor:
     slope, winner = slope.contiguous(), winner.contiguous()
     into: Tensor = _like_images(slope, winner, height, width, size, stride)
@@ -103,7 +104,7 @@ def _max_pool_slope(slope: Tensor, winner: Tensor, height: int, width: int, size
     return into
 
 
-@torch.library.custom_op("fedcohort::patches", mutates_args=())
+@custom_op("fedcohort::patches", mutates_args=())
 def _patches(x: Tensor, height: int, width: int, down: int, across: int) -> Tensor:
     x = x.contiguous()
     out: Tensor = _like_patches(x, height, width, down, across)
