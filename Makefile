@@ -20,7 +20,7 @@ test-packaging: $(VENV)/.ready-test
 	$(BIN)/pytest -m packaging
 
 docs: $(VENV)/.ready-test
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 lint: $(VENV)/.ready-test
 	$(BIN)/ruff check .

@@ -15,9 +15,9 @@ LOADED = re.compile(r"<(?:script|img|iframe|link)\b[^>]*?(?:src|href)=\"?(?:http
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """Build the site as `make docs` does: any warning ends it."""
+    """Build the site as `make docs` does: any warning ends it (with --quiet they would not be counted)."""
     out = tmp_path_factory.mktemp("site")
-    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(out)]
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(out)]
     env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
