@@ -26,6 +26,8 @@ PRECISIONS = {"float32": torch.float32, "tf32": torch.float32, "bf16": torch.bfl
 MODES = ("auto", "together", "one-by-one")
 EVALUATION_BATCH = 2500
 CPU_SLOTS = 128  # more do not help: the weights no longer fit the cache
+CPU_SLOTS_PER_ASKED = 0.35  # clients; fewer than answer, so that slots get several jobs of unequal length
+GPU_SLOTS_PER_ASKED = 0.7  # a GPU wants enough at a time to be busy for a while
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +113,7 @@ class Engine:
         weight = torch.zeros(len(self.runs), device=self.device)
         if job_run.size:
             jobs = self._jobs(round, job_run, job_client)
-            trained = self.trainer(jobs).train(self.models, jobs)
+            trained = self.trainer(jobs, cohort=clients.shape[1]).train(self.models, jobs)
             good = self._valid(trained)
             change, weight = self._sums(trained.change, good, job_run, job_client)
             valid[arrived], loss[arrived] = good.cpu().numpy(), trained.loss.double().cpu().numpy()
@@ -157,11 +159,11 @@ class Engine:
         """Size of one model as it is sent, in float32."""
         return 4 * self.models.shape[1]
 
-    def trainer(self, jobs: Jobs) -> Together | OneByOne:
+    def trainer(self, jobs: Jobs, cohort: int) -> Together | OneByOne:
         """Return the way of training, built at the first round that trains."""
         self.client_steps += sum(len(rows) for rows in jobs.batches)
         if self._trainer is None:
-            self._trainer = self._make_trainer(self.mode, self.slots())
+            self._trainer = self._make_trainer(self.mode, self.slots(cohort))
         return self._trainer
 
     def _make_trainer(self, mode: str, slots: int) -> Together | OneByOne:
@@ -169,7 +171,7 @@ class Engine:
             return OneByOne(self.workers, self.x, self.y, self.sgd)
         return Together(self.workers, self.x, self.y, self.sgd, slots, self._dtype, self._compiled)
 
-    def slots(self) -> int:
+    def slots(self, cohort: int) -> int:
         """Return how many jobs step together: as many as keep all slots busy, within memory; the same in every round."""
         if self.options.slots is not None:
             return self.options.slots
@@ -177,10 +179,8 @@ class Engine:
             [[_steps(len(s), int(e), self.sgd.batch_size) for s, e in zip(r.train, r.epochs, strict=True)] for r in self.runs]
         )
         on_cpu = self.device.type == "cpu"
-        each = (
-            7 if on_cpu else 14
-        )  # fewer than answer, so that slots get several jobs; a GPU wants enough to be busy for a while
-        typical = each * len(self.runs) / self.workers.count * steps.mean() / steps.max()
+        asked = cohort * len(self.runs) / self.workers.count
+        typical = (CPU_SLOTS_PER_ASKED if on_cpu else GPU_SLOTS_PER_ASKED) * asked * steps.mean() / steps.max()
         most = CPU_SLOTS if on_cpu else self._slots_in_memory()
         return max(8, int(min(typical, most)) // 8 * 8)
 
@@ -200,7 +200,8 @@ class Engine:
         whole = self._jobs(0, np.repeat(np.arange(enough), clients.size), np.tile(clients, enough))
         jobs = Jobs(whole.run, [rows[:3] for rows in whole.batches], whole.mu)
         busy = -(-whole.run.size // self.workers.count)  # slots without a job would count against stepping together
-        trainers = {mode: self._make_trainer(mode, min(busy, self.slots())) for mode in ("together", "one-by-one")}
+        slots = min(busy, self.options.slots or busy)
+        trainers = {mode: self._make_trainer(mode, slots) for mode in ("together", "one-by-one")}
 
         def measured() -> dict[str, float]:
             times = {}

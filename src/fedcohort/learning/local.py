@@ -98,9 +98,8 @@ class Together:
         for job, rows in enumerate(jobs.batches):
             order[plan.start[job] : plan.start[job] + len(rows), plan.slot[job]] = rows
         samples = torch.from_numpy(order).to(device)
-        own = torch.where(samples >= 0, samples, samples[..., :1]).clamp_min(
-            0
-        )  # a place without a sample repeats one of its job
+        # a place without a sample repeats one of its job
+        own = torch.where(samples >= 0, samples, samples[..., :1]).clamp_min(0)
         run, slot, mus = torch.from_numpy(jobs.run).to(device), torch.from_numpy(plan.slot).to(device), jobs.mu.to(device)
         begins, ends = _by_step(plan.start, device), _by_step(plan.start + plan.steps - 1, device)
 
