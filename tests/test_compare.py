@@ -418,6 +418,13 @@ def test_a_mistake_in_the_file_ends_with_code_2_and_one_line(call, tmp_path, tex
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(("flags", "refill"), [((), True), (("--refill",), True), (("--no-refill",), False)])
+def test_a_switch_goes_before_the_file(call, tmp_path, flags, refill):
+    (tmp_path / "mine.toml").write_text("refill = true\n")
+    assert call(*TINY, "--rounds", 1, "--config", "mine.toml", "--out", "out", *flags)[0] == 0
+    assert rundir.read_settings(tmp_path / "out/settings.toml")["refill"] is refill
+
+
 WRONG = {
     "no rounds": (("--rounds", "0"), "rounds .* at least 1, got 0"),
     "rounds that are a word": (("--rounds", "many"), "rounds .*, got 'many'"),
@@ -433,7 +440,7 @@ WRONG = {
     "unknown mode": (("--mode", "fast"), "mode .*, got 'fast'"),
     "bound that is a word": (("--max-norm", "big"), "max.norm .*big"),
     "negative bound": (("--max-norm", "-1"), "max.norm .*-1"),
-    "neither yes nor no": (("--compiled", "maybe"), "compiled .*maybe"),
+    "a switch with a value": (("--compiled", "maybe"), "maybe"),
     "no slots": (("--slots", "0"), "slots .* at least 1, got 0"),
     "unknown option": (("--clans", "3"), "--clans"),
 }

@@ -26,7 +26,7 @@ def _compare(
     log: str | None,
     as_json: bool,
     help_all: bool,
-    **given: str | None,
+    **given: str | bool | None,
 ) -> None:
     """Train under several selectors on a federation whose clients fail: all runs in lock-step, both aggregations.
 
@@ -41,7 +41,7 @@ def _compare(
 
     if log is not None:
         known("log", log, ("tensorboard", "mlflow"))
-    flags = {name: parsed(name, text) for name, text in given.items() if text is not None}
+    flags = {name: parsed(name, value) for name, value in given.items() if value is not None}
     of = Comparison.of((rundir.read_settings(config) if config else {}) | flags)
     done = rounds_done(of, out, resume, overwrite)
     if done < of.rounds:
@@ -75,10 +75,12 @@ def by_kind(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     return kinds
 
 
-def parsed(name: str, text: str) -> Any:
+def parsed(name: str, text: str | bool) -> Any:
     """Return a flag's value in the type of its setting: a list where the default is one, numbers where they are."""
     from fedcohort.experiments.comparison import Comparison
 
+    if isinstance(text, bool):
+        return text
     default = getattr(Comparison(), name)
     if isinstance(default, tuple):
         return tuple(_plain(name, part.strip()) for part in text.split(",") if part.strip())
@@ -91,7 +93,7 @@ def _plain(name: str, text: str) -> Any:
             return read(text)
         except ValueError:
             continue
-    return {"true": True, "false": False, "none": None}.get(text.lower(), text)
+    return None if text.lower() == "none" else text
 
 
 def rounds_done(of: Any, out: Path, resume: bool, overwrite: bool) -> int:
@@ -176,8 +178,10 @@ def _with_flags(command: Callable[..., None]) -> Callable[..., None]:
     hints = {name: Annotated[kind, option] for name, (kind, _, option) in own.items()}
     defaults: dict[str, Any] = {name: default for name, (_, default, _) in own.items()}
     for name, meaning in SETTINGS.items():
-        option = typer.Option(help=meaning, show_default=False, metavar="VALUE", hidden=name not in COMMON)
-        hints[name] = Annotated[str | None, option]
+        switch = name in SWITCHES
+        value = None if switch else "VALUE"
+        option = typer.Option(help=meaning, show_default=False, metavar=value, hidden=name not in COMMON)
+        hints[name] = Annotated[bool | None if switch else str | None, option]
         defaults[name] = None
     kind = inspect.Parameter.KEYWORD_ONLY
     parameters = [inspect.Parameter(n, kind, default=defaults[n], annotation=hint) for n, hint in hints.items()]
@@ -190,8 +194,8 @@ def _with_flags(command: Callable[..., None]) -> Callable[..., None]:
     return compare
 
 
-def _settings() -> dict[str, str]:
-    """Return every setting's help with its default."""
+def _settings() -> tuple[dict[str, str], set[str]]:
+    """Return every setting's help with its default, and those that are on or off."""
     from dataclasses import fields
 
     from fedcohort.experiments.comparison import Comparison
@@ -199,7 +203,9 @@ def _settings() -> dict[str, str]:
     def shown(value: Any) -> str:
         return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value).lower()
 
-    return {s.name: f"{s.metadata['help']} (default {shown(s.default)})" for s in fields(Comparison)}
+    every = fields(Comparison)
+    helps = {s.name: f"{s.metadata['help']} (default {shown(s.default)})" for s in every}
+    return helps, {s.name for s in every if isinstance(s.default, bool)}
 
 
 def _help_all(wanted: bool) -> None:
@@ -210,5 +216,5 @@ def _help_all(wanted: bool) -> None:
         raise typer.Exit
 
 
-SETTINGS = _settings()
+SETTINGS, SWITCHES = _settings()
 compare = _with_flags(_compare)
