@@ -90,6 +90,20 @@ def test_what_was_not_run_or_has_not_come_that_far_is_said():
     assert ours(Cell(()), [result(accuracy=(0.1,) * 7, rounds=9)], "final") == "unfinished"
 
 
+def test_runs_that_have_not_come_that_far_are_counted_and_leave_the_spread_unknown():
+    of = setting("cifar10", {})
+    key = ("random", "iid", "paper", 0.0)
+    runs = [
+        result(of, curve, rounds=3, first_seed=seed) for seed, curve in enumerate(((0.1, 0.5, 0.5), (0.5,) * 3, (0.1, 0.1)))
+    ]
+    assert ours(cell_of(of, key, runs, 0.45), runs, 0.45) == "2 ± 1 (2 of 3)"
+    assert cell_of(of, key, runs, 0.45).outside is None
+    assert theirs(cell_of(of, key, runs, 0.45), 0.45) == "121 (−120)?"
+    assert ours(cell_of(of, key, runs, 0.9), runs, 0.9) == "never (2 of 3)"
+    assert ours(cell_of(of, key, runs, "final"), runs, "final") == "50.00 ± 0.00 (2 of 3)"
+    assert theirs(cell_of(of, key, runs[2:], "final"), "final") == "71.46"
+
+
 def test_cells_gather_the_seeds_of_a_scheme_in_order_and_leave_other_settings_out():
     of = setting("cifar10", {"rounds": 4})
     runs = [

@@ -63,7 +63,13 @@ def report(changes: Changes, pool: Pool) -> Report:
     if not any(half.values()):
         notes.append("(e): bf16 was not run; it needs a GPU.")
     flat = [{"table": title} | row for title, rows in tables.items() if "(d)" not in title for row in rows]
-    return Report("ablations", f"Ablations: {title_of(base)}, FedAvg", tables, notes + about(plain), {"ablations": flat})
+    return Report(
+        "ablations",
+        f"Ablations: {title_of(base)}, FedAvg",
+        tables,
+        notes + about(plain, sampled, single, half),
+        {"ablations": flat},
+    )
 
 
 def beside(of: Comparison, variants: Variants) -> Rows:

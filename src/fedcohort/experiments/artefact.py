@@ -32,10 +32,10 @@ class Artefact:
     report: Callable[[Changes, Pool], Report]
 
 
-def about(found: Cells) -> list[str]:
-    """Return what the runs of a table were computed with, and what that took, a line for each part they were trained in."""
+def about(*found: Cells) -> list[str]:
+    """Return what the runs of tables were computed with, and what that took, a line for each part they were trained in."""
     lines: dict[str, None] = {}
-    for run in (run for runs in found.values() for run in runs):
+    for run in (run for table in found for runs in table.values() for run in runs):
         cost = run.about
         words = [f"{name} {cost[name]}" for name in ("torch", "numpy", "fedcohort", "commit") if cost.get(name)]
         how = f"{run.of.model}, {run.of.precision}" + (", compiled" if run.of.compiled else "")
@@ -45,7 +45,8 @@ def about(found: Cells) -> list[str]:
             took = (
                 f" {cost['runs']} runs, {cost['timed_rounds']} rounds: {cost['seconds']:,.0f} s, {speed:,.0f} client steps/s."
             )
-        lines[f"{cost.get('part', 'Runs')}: {how}, on {cost.get('gpu') or 'a CPU'}, {', '.join(words)}.{took}"] = None
+        where = cost.get("gpu") or ("a CPU" if run.of.device == "cpu" else "a GPU")
+        lines[f"{cost.get('part', 'Runs')}: {', '.join([how, f'on {where}', *words])}.{took}"] = None
     return list(lines)
 
 

@@ -71,12 +71,14 @@ def values(runs: Sequence[Result], quantity: Quantity) -> dict[int, float]:
 class Cell:
     """What the seeds say of one quantity, beside the paper's value if it has one; both infinite for never.
 
-    played: the rounds, if they were fewer than the paper's: a later value cannot be compared.
+    played: the rounds, if they were fewer than the paper's: a later value cannot be compared; pending: runs that have not come
+    far enough to say, which tend to be the slow ones.
     """
 
     values: tuple[float, ...]
     paper: float | None = None
     played: float = inf
+    pending: int = 0
 
     @property
     def reached(self) -> Floats:
@@ -100,11 +102,11 @@ class Cell:
 
     @property
     def outside(self) -> bool | None:
-        """Whether the paper's value lies outside mean ± 2 sd; None if that cannot be said, as with one seed.
+        """Whether the paper's value lies outside mean ± 2 sd; None if that cannot be said, as with one seed or some pending.
 
         A run that never got there makes the spread endless upwards; "never" is outside if every run got there.
         """
-        if self.paper is None or len(self.values) < 2 or self.paper > self.played:
+        if self.paper is None or len(self.values) < 2 or self.pending or self.paper > self.played:
             return None
         if self.paper == inf:
             return self.reached.size == len(self.values)

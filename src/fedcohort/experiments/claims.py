@@ -2,8 +2,9 @@
 
 A claim rests on comparisons. Each is a mean over seeds, paired by seed where two runs are compared; it *holds* beyond the
 one-sided 95 % limit of Student's t in the claim's direction, *fails* beyond that in the other, and is *undecided* in between.
-One seed decides only what is larger than a stated noise level. A claim fails if one of its comparisons fails, holds if all that
-were run hold, and is undecided otherwise. The same statistics of the paper's own tables stand beside ours.
+One seed decides only what is larger than a noise level; a pair of which one run has not come far enough is left out. A claim
+fails if one of its comparisons fails, holds if all that were run hold, and is undecided otherwise. The same statistics of the
+paper's own tables stand beside ours.
 """
 
 from collections import Counter

@@ -12,7 +12,8 @@ from fedcohort.experiments.results import Result
 Rows = list[dict[str, Any]]
 LEGEND = (
     "Mean ± standard deviation over seeds; beside it the paper's value, and in brackets ours less the paper's. "
-    "*: the paper's value lies outside mean ± 2 sd. ?: one seed, the spread is unknown. never: no run reached it."
+    "*: the paper's value lies outside mean ± 2 sd. ?: one seed, or a run that has not come that far: the spread is unknown. "
+    "never: no run reached it. (2 of 3): of two runs; the third did not get there, or not yet."
 )
 
 
@@ -28,7 +29,8 @@ def cell_of(of: Comparison, key: Key, runs: Sequence[Result], quantity: Quantity
     shorter = of.rounds < published.TABLES.get(of.dataset, 0)
     comparable = quantity != "final" or published.TABLES.get(of.dataset) == of.rounds
     value = paper.get(quantity) if comparable and _same_setting(of) else None
-    return Cell(tuple(values(runs, quantity).values()), value, of.rounds if shorter else inf)
+    known = tuple(values(runs, quantity).values())
+    return Cell(known, value, of.rounds if shorter else inf, len(runs) - len(known))
 
 
 def _same_setting(of: Comparison) -> bool:
@@ -92,10 +94,11 @@ def ours(cell: Cell, runs: Sequence[Result], quantity: Quantity) -> str:
         return "not run"
     if not cell.values:
         return f"not by {max(len(run.accuracy) for run in runs)}" if quantity != "final" else "unfinished"
+    said = cell.reached.size or len(cell.values)  # of those that got there, or if none did, of those that never will
+    some = "" if said == len(runs) else f" ({said} of {len(runs)})"
     if not cell.reached.size:
-        return "never" if cell.played == inf else f"not in {cell.played:g}"
+        return ("never" if cell.played == inf else f"not in {cell.played:g}") + some
     spread = "" if isnan(cell.sd) else f" ± {amount(cell.sd, quantity)}"
-    some = "" if cell.reached.size == len(cell.values) else f" ({cell.reached.size} of {len(cell.values)})"
     return f"{amount(cell.mean, quantity)}{spread}{some}"
 
 
@@ -104,7 +107,8 @@ def theirs(cell: Cell, quantity: Quantity) -> str:
     paper = cell.paper if cell.paper is not None else inf
     value = "never" if paper == inf else amount(paper, quantity)
     gap = "" if isnan(cell.difference) else f" ({'+' if cell.difference >= 0 else '−'}{amount(abs(cell.difference), quantity)})"
-    return value + gap + {True: "*", False: "", None: "?" if len(cell.values) == 1 else ""}[cell.outside]
+    unsure = len(cell.values) == 1 or (cell.values and cell.pending)
+    return value + gap + {True: "*", False: "", None: "?" if unsure else ""}[cell.outside]
 
 
 def amount(number: float, quantity: Quantity) -> str:
