@@ -85,8 +85,8 @@ def test_a_comparison_leaves_records_a_checkpoint_settings_environment_and_a_sum
     assert (code, err) == (0, "")
     folder = tmp_path / "run"
     assert {path.name for path in folder.iterdir()} == {
-        "records", "checkpoint.safetensors", "settings.toml", "environment.json", "summary.csv", "owners.npz", "allocations",
-        "report.html",
+        "records", "checkpoint.safetensors", "settings.toml", "environment.json", "data.sha256", "summary.csv", "owners.npz",
+        "allocations", "report.html",
     }  # fmt: skip
     assert {path.name for path in (folder / "records").iterdir()} == {"0000000.npz", "0000002.npz", "0000004.npz"}
     records = rundir.load_records(folder, 6)
@@ -510,6 +510,19 @@ def test_own_data_with_their_natural_owners_can_be_compared(call, tmp_path):
     owners = Trial(of, load("mine.npz"), tmp_path / "run").owners["by-client", 0]
     for person, train, test in zip(people, owners.train, owners.test, strict=True):
         assert sorted([*train, *test]) == np.flatnonzero(clients == person).tolist()
+
+
+def test_a_run_does_not_go_on_with_data_that_have_changed(call, tmp_path):
+    own_data(tmp_path / "mine.npz")
+    args = (*TINY[:-2], "--dataset", "mine.npz", "--model", "mlp", "--samples-per-client", "none", "--out", "run")
+    assert call(*args, "--rounds", "2")[0] == 0
+    data = dict(np.load("mine.npz"))
+    np.savez(tmp_path / "mine.npz", **data | {"x": data["x"] + 1})
+    (tmp_path / "run/checkpoint.safetensors").unlink()
+    code, _, err = call(*args, "--rounds", "2", "--resume")
+    assert code == 2
+    assert "dataset must be what the run in run was begun with, got other samples" in err
+    assert call(*args, "--rounds", "2", "--overwrite")[0] == 0
 
 
 def test_a_model_for_images_is_refused_for_features_in_one_line(call, tmp_path):

@@ -6,12 +6,14 @@ import matplotlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from rich.console import Console
 
 from fedcohort.experiments import figure3, figure4, regret, simulation
 from fedcohort.experiments.simulation import Setting
 from fedcohort.reports.figures import over_rounds, save_figures, selections_per_class
 from fedcohort.reports.palette import COLOURS, colour_of
-from fedcohort.reports.tables import as_table, shown
+from fedcohort.reports.tables import as_tables
+from fedcohort.reports.words import shown
 from fedcohort.selection.registry import PAPER_SELECTORS
 from fedcohort.world.volatility import class_of
 
@@ -159,11 +161,29 @@ def test_values_are_shown_as_a_reader_wants_them():
 
 
 def test_a_table_has_the_keys_as_header_numbers_to_the_right_and_no_rows_no_columns():
-    table = as_table([{"case": "a", "eta": 0.5, "asked": "1/2/3"}, {"case": "b", "eta": 2.0, "asked": "4/5/6"}])
-    assert [(column.header, column.justify) for column in table.columns] == [
+    (table,) = as_tables([{"case": "a", "eta": 0.5, "asked": "1/2/3"}, {"case": "b", "eta": 2.0, "asked": "4/5/6"}], width=80)
+    assert [(str(column.header), column.justify) for column in table.columns] == [
         ("case", "left"),
         ("eta", "right"),
         ("asked", "right"),
     ]
     assert table.row_count == 2
-    assert len(as_table([]).columns) == 0
+    assert [len(table.columns) for table in as_tables([], width=80)] == [0]
+
+
+ROWS = [{"the case": f"case {case}, [bold]", **{f"column {place}": 1234567.0 * case for place in range(9)}} for case in (1, 2)]
+
+
+@pytest.mark.parametrize("width", [33, 60, 80, 200])
+def test_a_table_that_is_too_wide_is_cut_between_columns_and_nothing_of_it_is_lost(width):
+    console = Console(width=width, record=True, file=io.StringIO())
+    for table in as_tables(ROWS, width, "[a title]"):
+        console.print(table)
+    text = console.export_text()
+    assert text.count("[a title]") == 1
+    assert max(len(line) for line in text.splitlines()) <= width
+    for row in ROWS:
+        for value in list(row.values())[1:]:
+            assert text.count(shown(value)) == 9
+    assert text.count("case 1, [bold]") == text.count("case 2, [bold]") >= 1
+    assert (text.count("case 1, [bold]") == 1) == (width == 200)

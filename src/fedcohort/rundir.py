@@ -22,6 +22,7 @@ import numpy.typing as npt
 from fedcohort.store import load_arrays, written_whole
 
 Arrays = dict[str, npt.NDArray[Any]]
+DATA = "data.sha256"
 PACKAGES = ("numpy", "torch", "safetensors", "scikit-learn", "flwr")
 
 
@@ -64,6 +65,19 @@ def read_settings(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ValueError(f"{path} must be a settings file in TOML, got: {error}") from None
+
+
+def write_data(folder: Path, digest: str) -> None:
+    """Write down on which data a run is trained."""
+    with written_whole(folder / DATA) as draft:
+        draft.write_text(f"{digest}\n")
+
+
+def check_data(folder: Path, digest: str) -> None:
+    """Refuse to go on with a run that was begun with other data, such as a file that has changed since."""
+    path = folder / DATA
+    if path.exists() and path.read_text().strip() != digest:
+        raise ValueError(f"dataset must be what the run in {folder} was begun with, got other samples; choose another folder")
 
 
 def to_toml(settings: Mapping[str, Any]) -> str:
@@ -111,7 +125,7 @@ def commit_of(file: Path) -> str:
 
 def discard(folder: Path) -> None:
     """Remove a run from a folder and leave everything else there."""
-    for name in ("settings.toml", "environment.json", "checkpoint.safetensors", "owners.npz"):
+    for name in ("settings.toml", "environment.json", DATA, "checkpoint.safetensors", "owners.npz"):
         (folder / name).unlink(missing_ok=True)
     for part in ("records", "allocations"):
         for path in (folder / part).glob("*.npz"):

@@ -51,6 +51,22 @@ def test_bad_arrays_are_refused_by_name_bound_and_value(change, message):
         Dataset(**{"name": "mine", "x": IMAGES, "y": LABELS, "num_classes": 3, **change})
 
 
+def test_equal_data_have_equal_digests_and_every_change_makes_another():
+    base = {"x": IMAGES, "y": LABELS, "num_classes": 3}
+    owners = np.array(["ann", "bob", "ann", "eve"])
+    others = [
+        {"x": IMAGES[::-1]},
+        {"x": IMAGES.astype(np.float32)},
+        {"y": (LABELS + 1) % 3},
+        {"clients": owners},
+        {"clients": owners[::-1]},
+        {"test_x": IMAGES[:1], "test_y": LABELS[:1]},
+    ]
+    digests = [Dataset("mine", **base | change).digest for change in others]
+    assert Dataset("mine", **base).digest == Dataset("another name", **base | {"x": IMAGES.copy()}).digest
+    assert len({Dataset("mine", **base).digest, *digests}) == 7
+
+
 def test_an_npz_gives_back_what_was_saved(tmp_path):
     path = tmp_path / "phones.npz"
     owners = np.array(["ann", "bob", "ann", "eve"])

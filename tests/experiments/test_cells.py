@@ -140,6 +140,11 @@ def test_published_values_stand_only_where_they_can_be_compared():
     assert cell_of(setting("cifar10", {}, cohort=10), key, [], 0.45).paper is None
     assert cell_of(setting("cifar10", {"dataset": "digits"}), key, [], 0.45).paper is None
     assert cell_of(of, ("random", "iid", "normalised", 0.0), [], 0.45).paper is None
+    inc, never = ("e3cs-inc", "iid", "paper", 0.0), ("fedcs", "iid", "paper", 0.0)
+    assert cell_of(of, inc, [], 0.45).paper == 89
+    assert cell_of(setting("cifar10", {"rounds": 900}), inc, [], 0.45).paper is None  # it turns at a quarter of the rounds
+    assert cell_of(of, never, [], 0.65).paper == inf
+    assert cell_of(setting("cifar10", {"rounds": 2600}), never, [], 0.65).paper is None  # who knows what came of it later
 
 
 def test_the_table_of_two_seeds_is_the_one_worked_by_hand():

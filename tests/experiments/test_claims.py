@@ -5,9 +5,9 @@ import pytest
 
 from fedcohort.experiments import claims_selection as selection
 from fedcohort.experiments import claims_training as training
-from fedcohort.experiments.claims import CLAIMS, judge, report
+from fedcohort.experiments.claims import CLAIMS, judge, report, worst
 from fedcohort.experiments.evidence import Asked, Check, Evidence, log_rounds, paired, published
-from fedcohort.statistics import estimate
+from fedcohort.statistics import estimate, t95
 
 CLAIM = {claim.name: claim for claim in CLAIMS}
 
@@ -34,11 +34,35 @@ def asked(successes, counts=((1, 1),)):
         ((0.5,), 0.6, "undecided"),
         ((-0.5,), 0.4, "fails"),
         ((0.0, 0.0), 0.0, "undecided"),
+        ((0.5, 0.5), 0.6, "undecided"),  # agreeing to the last digit, they say no more of the spread than one
+        ((0.5, 0.5), 0.4, "holds"),
         ((), 0.0, "not run"),
     ],
 )
 def test_a_comparison_is_decided_beyond_the_limit_of_students_t(values, noise, verdict):
     assert Check("x", estimate(values), noise).verdict == verdict
+
+
+@pytest.mark.parametrize(("degrees", "quantile"), [(1, 6.314), (15, 1.753), (16, 1.746), (19, 1.729), (99, 1.660)])
+def test_quantiles_of_students_t_are_those_of_the_printed_tables(degrees, quantile):
+    assert t95(degrees) == pytest.approx(quantile, abs=0.001)
+
+
+def test_what_speaks_most_against_is_judged_by_margins_whatever_the_unit():
+    rounds = Check("rounds", estimate([0.2]), noise=0.3)  # two thirds of what would decide it
+    accuracy = Check("accuracy", estimate([0.001]), noise=0.02)
+    failing = Check("failing", estimate([-0.02, -0.021, -0.019]))
+    absent = Check("absent", estimate([]))
+    assert worst([rounds, accuracy, absent]).what == "accuracy"
+    assert worst([rounds, accuracy, failing]).what == "failing"
+    assert worst([Check("sure", estimate([1.0])), rounds]).what == "rounds"  # without noise nothing is in doubt
+
+
+def test_tasks_played_on_the_same_data_are_not_compared_with_each_other():
+    rounds = {"cifar10": 100, "emnist-letters": 100}
+    for datasets, count in (({"cifar10": "digits", "emnist-letters": "digits"}, 0), ({task: task for task in rounds}, 4)):
+        ours = Evidence(lambda *which: {0: 10.0}, rounds, datasets=datasets)
+        assert len(list(training.wider_in_cifar(ours, "both tasks"))) == count
 
 
 def test_values_are_paired_by_seed_and_seeds_of_one_alone_do_not_count():

@@ -1,6 +1,8 @@
+import csv
 import itertools
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +12,9 @@ from fedcohort import cli, rundir
 from fedcohort.data import locate
 from fedcohort.data.download import DataNotFound
 from fedcohort.experiments import regret, reproduce, training
+from fedcohort.experiments.pages import reproduction
 from fedcohort.experiments.registry import NAMES, TRAINED
-from fedcohort.experiments.results import gathered
+from fedcohort.experiments.results import gathered, save
 from fedcohort.reports import report
 
 sys.path.append(str(Path(__file__).parents[1] / "data"))
@@ -88,8 +91,7 @@ def test_everything_is_reproduced_at_a_small_scale_then_only_shown_then_shown_fr
     code, _, err = call(*args, "--from", "small", "--out", "again")
     assert (code, err) == (0, "")
     again = {path.relative_to("again"): path.read_bytes() for path in Path("again").rglob("*.csv")}
-    kept = {path.relative_to("run"): content for path, content in before.items() if path.parent.name != "regret"}
-    assert again == kept  # of the regret, the claims alone: its curves are not small
+    assert again == {path.relative_to("run"): content for path, content in before.items()}
 
 
 def test_a_time_budget_stops_between_rounds_and_the_same_call_goes_on_to_the_same_end(monkeypatch):
@@ -211,10 +213,16 @@ def test_absent_data_are_said_aloud_and_the_rest_is_done(call):
         (("table3", "--device", "gpu", "--dataset", "digits"), "device .*, got 'gpu'"),
         (("table3", "--candidates", "7"), "candidates .* between 20 and 100, got 7"),
         (("table3", "--from", "nowhere"), "from must be a folder of results, got nowhere"),
+        (("table3", "claims", "--candidates", "25"), "candidates .* between 30 and 100, got 25"),
+        (("figure3", "table3", "--device", "quantum"), "device .*, got 'quantum'"),
+        (("table3", "--device", "auto", "--precision", "bf16"), "precision must be float32 on a CPU, got 'bf16'"),
+        (("table3", "--from", ".", "--time-budget", "5"), "time_budget must not be given with --from, .*, got 5"),
+        (("table3", "--from", ".", "--device", "cuda"), "device must not be given with --from, .*, got cuda"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_a_mistake_ends_with_code_2_and_one_line(call, tmp_path, args, message):
+def test_a_mistake_ends_with_code_2_and_one_line(call, tmp_path, monkeypatch, args, message):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     code, out, err = call(*args)
     assert (code, out) == (2, "")
     assert err.startswith("error: ")
@@ -238,6 +246,73 @@ def test_out_that_is_a_file_is_refused(call):
     code, _, err = call("table3", "--dataset", "digits", "--out", "taken")
     assert code == 2
     assert "out must be a folder, got taken" in err
+
+
+def test_exported_simulations_of_other_settings_are_kept(call):
+    small = ("figure3", "regret", "--seeds", 2, "--out", "run", "--export", "kept")
+    assert call(*small, "--rounds", 4)[0] == 0
+    before = {path: path.read_bytes() for path in Path("kept").rglob("*.*")}
+    assert call(*small, "--rounds", 4)[0] == 0  # the same again
+    code, _, err = call(*small, "--rounds", 5, "--overwrite")
+    assert code == 2
+    assert "export must not be a folder that holds figure3 of other settings, got kept" in err
+    assert call("regret", "--rounds", 5, "--seeds", 2, "--out", "other", "--export", "kept")[0] == 2
+    assert {path: path.read_bytes() for path in Path("kept").rglob("*.*")} == before
+    Path("file").write_text("mine")
+    assert (
+        "export must be a folder, got file"
+        in call("figure3", "--rounds", 5, "--seeds", 2, "--out", "run", "--export", "file")[2]
+    )
+
+
+def test_what_a_folder_does_not_hold_is_said(call):
+    Path("empty").mkdir()
+    code, out, _ = call("figure3", "table3", "--from", "empty", "--out", "shown")
+    assert code == 0
+    assert "Not run: empty holds nothing of it." in out
+    assert "not run" in out
+
+
+def test_what_was_just_trained_is_shown_though_others_are_more_common():
+    reproduce.run(["table3"], Path("run"), **TINY)
+    for number in (1, 2):  # carried from a GPU
+        results = [
+            replace(one, of=replace(one.of, precision="bf16", device="cuda", first_seed=number))
+            for one in gathered(Path("run"))
+        ]
+        save(Path(f"run/runs-{number}.npz"), results)
+    found = reproduce.run(["table3"], Path("run"), **TINY).reports["table3"].tables["non-iid, FedAvg"]
+    assert {row["scheme"]: row["runs"] for row in found if row["runs"]} == {"E3CS-inc": 1, "Random": 1, "pow-d": 1}
+
+
+def test_a_page_of_results_from_elsewhere_can_be_written_again():
+    reproduce.run(["table3"], Path("run"), **TINY)
+    reproduce.export(Path("run"), Path("small"))
+    small = {name: value for name, value in TINY.items() if name in ("dataset", "rounds")}
+    done = reproduce.shown(["table3"], Path("small"), **small)
+    reproduction.remember(Path("shown"), ["table3"], small, Path("small"))
+    again = reproduction.findings(Path("shown"))
+    assert again.kinds.keys() == reproduction.of_reports(Path("small"), done.reports, small).kinds.keys() != set()
+
+
+def test_other_data_are_played_once_for_both_tasks(call):
+    call("figure7", "--dataset", "digits", "--rounds", 2, "--selectors", "random", "--partitions", "iid", "--out", "run")
+    with Path("run/figure7/figure7.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["selector"] == "random" and row["partition"] == "iid"]
+    assert [(row["k"], row["quantity"]) for row in rows] == [
+        (k, quantity) for k in ("10", "20", "30") for quantity in ("@45", "@55", "@65", "final")
+    ]
+
+
+def test_a_file_of_samples_that_has_changed_is_refused_though_all_is_trained():
+    chance = np.random.default_rng(0)
+    for attempt in range(2):
+        np.savez("mine.npz", x=chance.standard_normal((240, 5)).astype(np.float32), y=np.arange(240) % 3)
+        if attempt:
+            with pytest.raises(ValueError, match=r"dataset must be what the run in .* was begun with, got other samples"):
+                reproduce.run(["table3"], Path("run"), **TINY | {"dataset": "mine.npz"})
+        else:
+            assert reproduce.run(["table3"], Path("run"), **TINY | {"dataset": "mine.npz"}).stopped == ""
 
 
 def test_the_library_loads_neither_a_terminal_nor_a_drawing_library(tmp_path):

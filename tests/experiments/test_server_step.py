@@ -1,3 +1,5 @@
+from math import log, nan
+
 import numpy as np
 import pytest
 from made import result
@@ -34,11 +36,30 @@ def test_what_is_left_of_a_speed_up_is_worked_by_hand():
         for rule, schemes in rounds.items()
         for name, at in schemes.items()
     ]
-    tables = server_step.report(changes, Pool(runs)).tables
+    report = server_step.report(changes, Pool(runs))
+    tables = report.tables
     rows = {row["scheme"]: row for row in tables["speed-up over Random to @45, iid"]}
     assert (rows["FedCS"]["paper"], rows["FedCS"]["equalised"], rows["FedCS"]["left"]) == ("2.00×", "1.00×", "0 %")
     assert (rows["E3CS-0.5"]["equalised"], rows["E3CS-0.5"]["left"]) == ("2.00×", "100 %")
     assert rows["E3CS-inc"]["left"] == "-"
+    assert {row["selector"]: row["log ratio"] for row in report.numbers["speed_up"] if row["rule"] == "paper"} == {
+        "fedcs": pytest.approx(log(2)),
+        "e3cs-0.5": pytest.approx(log(2)),
+    }
     shown = {(rule, row["scheme"]): row["@45"] for rule in server_step.RULES for row in tables[f"iid, {rule}"]}
     assert shown["normalised", "FedCS"] == "20"
     assert shown["normalised", "E3CS-inc"] == "not run"
+
+
+def test_seeds_in_which_one_did_not_get_there_are_counted_and_what_is_left_is_of_the_others():
+    row = server_step.speed_up(
+        "fedcs",
+        {
+            "paper": {0: log(2), 1: log(4), 2: nan},
+            "normalised": {0: log(2)},
+            "equalised": {0: nan, 1: log(2), 2: log(3)},
+        },
+    )
+    assert row["paper"].endswith("(2 of 3)")
+    assert row["normalised"] == "2.00×"
+    assert row["left"] == "50 %"  # of seed 1, the only one that both know

@@ -17,7 +17,7 @@ from fedcohort import __version__
 from fedcohort.bench import BENCHES
 from fedcohort.checks import known
 from fedcohort.cli.compare import compare
-from fedcohort.cli.console import console, print_json, progress_bars, say, show
+from fedcohort.cli.console import console, print_json, print_table, progress_bars, say, show
 from fedcohort.cli.parse import eta as parse_eta
 from fedcohort.cli.parse import numbers, words
 from fedcohort.cli.reproduce import reproduce
@@ -30,7 +30,6 @@ from fedcohort.experiments.registry import NAMES, Experiment
 from fedcohort.experiments.simulated import played, report_of
 from fedcohort.experiments.simulation import Setting, run, summary
 from fedcohort.reports.report import write
-from fedcohort.reports.tables import as_table
 from fedcohort.selection.registry import SELECTORS
 from fedcohort.selection.sampling import SAMPLERS
 
@@ -136,7 +135,7 @@ def bench(
     if as_json:
         print_json({"command": f"bench {name}", "about": about, "rows": rows})
     else:
-        console.print(as_table(rows, title=f"bench {name}: {about}"))
+        print_table(rows, f"bench {name}: {about}")
 
 
 def _needing_torch(module: str, registry: str) -> Collection[str]:

@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from fedcohort.checks import known
-from fedcohort.cli.console import console, print_json, progress_bars, say
-from fedcohort.reports.tables import as_table
+from fedcohort.cli.console import console, print_json, print_table, progress_bars, say
 
 COMMON = (
     "dataset", "model", "selectors", "partitions", "aggregations", "seeds", "clients", "cohort", "rounds", "targets", "device",
@@ -55,7 +54,7 @@ def _compare(
         return
     console.print(f"compare: {about}", highlight=False)
     for title, group in by_kind(rows).items():
-        console.print(as_table(group, title=title))
+        print_table(group, title)
     console.print(figures, markup=False, highlight=False)
     say(f"Results: {out}")
     say(page)
@@ -151,6 +150,7 @@ def draw(of: Any, out: Path, data: Path | None) -> str:
     if not available():
         return "No figures: they need pip install 'fedcohort[plots]'"
     dataset = load(of.dataset, data)
+    rundir.check_data(out, dataset.digest)
     figures = {"accuracy": accuracy_over_rounds(curves(of, rundir.load_records(out, of.rounds)))}
     for partition in of.partitions:
         parts = owners_of(of, dataset, partition, of.first_seed).train

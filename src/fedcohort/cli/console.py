@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fedcohort.reports.report import Report
-from fedcohort.reports.tables import as_table
+from fedcohort.reports.tables import Rows, as_tables
 
 console = Console()
 
@@ -19,9 +19,15 @@ def show(report: Report, figures: str) -> None:
     """Print a report, and what is to be said of its figures."""
     console.print(report.title, style="bold", markup=False, highlight=False)
     for title, rows in report.tables.items():
-        console.print(as_table([stacked(row) for row in rows], title=title))
+        print_table([stacked(row) for row in rows], title)
     for line in (*report.notes, *([figures] if figures else [])):
         say(line)
+
+
+def print_table(rows: Rows, title: str) -> None:
+    """Print rows as a table, cut into several where the terminal is too narrow for it."""
+    for table in as_tables(rows, console.width, title):
+        console.print(table)
 
 
 def stacked(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -38,7 +38,12 @@ def reproduce(
     data: Annotated[Path | None, typer.Option(help="Folder with data sets; also $FEDCOHORT_DATA.")] = None,
     time_budget: Annotated[float | None, typer.Option(help="Minutes after which training stops between rounds.")] = None,
     out: Annotated[Path | None, typer.Option(help=f"Folder of runs and reports; {OUT} unless given.")] = None,
-    source: Annotated[Path | None, typer.Option("--from", help="Show the results in this folder; train nothing.")] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", help="Show the results in this folder; train nothing. Reports go there, too, unless --out says else."
+        ),
+    ] = None,
     export: Annotated[Path | None, typer.Option(help="Folder to add compact results to.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace simulations of other settings.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the tables as JSON and nothing else.")] = False,
@@ -67,6 +72,16 @@ def reproduce(
         name: lists[name](value) if name in lists else value for name, value in given.items() if value is not None
     }
     if source is not None:
+        idle = {
+            "device": device,
+            "compiled": compiled,
+            "data": data,
+            "time_budget": time_budget,
+            "overwrite": overwrite or None,
+        }
+        for name, value in idle.items():
+            if value is not None:
+                raise ValueError(f"{name} must not be given with --from, which trains nothing, got {value}")
         done = library.shown(names, source, **changes)
     else:
         with progress_bars() as tell:
@@ -75,7 +90,7 @@ def reproduce(
     figures = {name: library.write(report, home / name) for name, report in done.reports.items()}
     paths = [] if export is None else library.export(source or out or OUT, export)
     if source is None or out is not None:
-        pages.remember(home, names, changes)
+        pages.remember(home, names, changes, source)
     page = write_page(pages.of_reports(source or home, done.reports, changes), home)
     if as_json:
         tables = {name: report.tables for name, report in done.reports.items()}

@@ -10,6 +10,7 @@ paper's own tables stand beside ours.
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import copysign, inf
 from typing import Any
 
 from fedcohort.experiments import claims_selection as selection
@@ -231,8 +232,13 @@ def counted(checks: list[Check]) -> str:
 
 
 def worst(checks: list[Check]) -> Check:
-    """Return the comparison that speaks most against a claim, of those that were run."""
-    return min((check for check in checks if check.support.runs), key=lambda of: of.support.mean - of.support.margin(of.noise))
+    """Return the comparison that was run and speaks most against a claim: of rounds and accuracies alike, by their margins."""
+
+    def support(of: Check) -> float:
+        margin = of.support.margin(of.noise)
+        return of.support.mean / margin if margin else copysign(inf, of.support.mean)
+
+    return min((check for check in checks if check.support.runs), key=support)
 
 
 def _of_paper(claim: Claim, ground: str, paper: Evidence) -> str:

@@ -34,7 +34,8 @@ class Evidence:
     """All that is at hand; what is missing is empty.
 
     rounds: of the tasks as they were played; classes [K]: each client's class of success rates, the last the best;
-    regret: the paper's bound less regret, by case and seed; labels: what was played in place of a task, if other data were.
+    regret: the paper's bound less regret, by case and seed; datasets: what was played for each task; labels: how a task is
+    called, if it was not played as the paper does.
     """
 
     trained: Trained
@@ -43,6 +44,7 @@ class Evidence:
     classes: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     cohort: int = 20
     regret: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    datasets: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
 
 

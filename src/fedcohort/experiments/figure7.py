@@ -1,30 +1,27 @@
 """Figure 7: accuracy over rounds for cohorts of k = 10, 20 and 30, FedAvg, both tasks; k = 20 is from the tables' runs."""
 
-from typing import Any
-
 from fedcohort.experiments import published
 from fedcohort.experiments.artefact import Changes, Pool, about
 from fedcohort.experiments.cells import Cell, values
 from fedcohort.experiments.comparison import Comparison
 from fedcohort.experiments.curves import Panels, by_kind
-from fedcohort.experiments.paper import SUBSETS, TASKS, setting
-from fedcohort.experiments.tabulate import heading, label, ours, quantities
+from fedcohort.experiments.paper import COHORTS, SUBSETS, TASKS, setting
+from fedcohort.experiments.tabulate import Rows, heading, label, long_rows, ours, quantities
 from fedcohort.reports.figures import Figure, accuracy_over_rounds
 from fedcohort.reports.report import Report
 
-COHORTS = (10, 20, 30)
-
 
 def settings(changes: Changes) -> list[Comparison]:
-    """Return what is trained: seven schemes under FedAvg on both tasks, for each k."""
+    """Return what is trained: seven schemes under FedAvg on both tasks, for each k; once, if both are played alike."""
     made = [setting(task, changes, cohort=k, mus=(0.0,)) for task in reversed(TASKS) for k in COHORTS]
-    return [of for of in made if of]
+    return list({(of.dataset, of.rounds, of.cohort): of for of in reversed(made) if of}.values())[::-1]
 
 
 def report(changes: Changes, pool: Pool) -> Report:
     """Return one panel per task, partition and k, and rounds and final accuracy by k."""
     panels: Panels = {}
-    tables: dict[str, list[dict[str, Any]]] = {}
+    tables: dict[str, Rows] = {}
+    numbers: Rows = []
     notes: list[str] = []
     for of in settings({name: value for name, value in changes.items() if name not in SUBSETS}):
         found = pool.cells(of)
@@ -39,9 +36,10 @@ def report(changes: Changes, pool: Pool) -> Report:
             for quantity in quantities(of):
                 row |= {heading(quantity): ours(Cell(tuple(values(runs, quantity).values()), None), runs, quantity)}
             tables.setdefault(f"{of.dataset}, T={of.rounds}, {label(partition)}", []).append(row)
+        numbers += [{"dataset": of.dataset, "rounds": of.rounds, "k": of.cohort} | row for row in long_rows(of, found)]
         notes += [line for line in about(found) if line not in notes]
 
     def figures() -> dict[str, Figure]:
         return {"figure7": accuracy_over_rounds(dict(sorted(panels.items())), columns=len(COHORTS))} if panels else {}
 
-    return Report("figure7", "Figure 7: cohorts of 10, 20 and 30, FedAvg", tables, notes, {}, figures)
+    return Report("figure7", "Figure 7: cohorts of 10, 20 and 30, FedAvg", tables, notes, {"figure7": numbers}, figures)

@@ -1,6 +1,6 @@
 """The paper's setting and its two tasks as data, and how a user's changes go into them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from fedcohort.checks import known
@@ -30,6 +30,7 @@ TASKS: dict[str, dict[str, Any]] = {
     "emnist-letters": {"model": "emnist-cnn", "rounds": 400, "targets": (0.65, 0.75, 0.85)},
     "cifar10": {"model": "cifar-cnn-pool3", "rounds": 2500, "targets": (0.45, 0.55, 0.65)},
 }
+COHORTS = (10, 20, 30)  # of figure 7
 SUBSETS = ("selectors", "partitions", "mus")  # a user may ask for some of these; the others keep the paper's
 
 
@@ -46,8 +47,8 @@ def setting(task: str, changes: Mapping[str, Any], **own: Any) -> Comparison | N
     return Comparison.of(values)
 
 
-def check_changes(changes: Mapping[str, Any]) -> None:
-    """Refuse changes that no artefact knows, by name, bound and value."""
+def check_changes(changes: Mapping[str, Any], names: Collection[str]) -> None:
+    """Refuse changes that no artefact knows, or one of these cannot take, by name, bound and value."""
     every = {"selectors": [*PAPER_SELECTORS, "e3cs-robust"], "partitions": PAPER["partitions"], "mus": PAPER["mus"]}
     for name, value in changes.items():
         if name in SUBSETS and not value:
@@ -57,7 +58,10 @@ def check_changes(changes: Mapping[str, Any]) -> None:
                 raise ValueError(f"mus must be of {', '.join(f'{mu:g}' for mu in every[name])}, got {part!r}")
             if name != "mus":
                 known(name.removesuffix("s"), part, every[name])
-    setting("cifar10", {name: value for name, value in changes.items() if name not in SUBSETS})
+    everywhere = {name: value for name, value in changes.items() if name not in SUBSETS}
+    setting("cifar10", everywhere)
+    for cohort in COHORTS if {"figure7", "claims"} & set(names) else ():
+        setting("cifar10", everywhere, cohort=cohort)
 
 
 def fitted(data: Dataset, clients: int) -> dict[str, Any]:

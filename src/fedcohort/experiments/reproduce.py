@@ -6,6 +6,7 @@ goes on where an earlier one stopped; a finished artefact is only reported.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 from pathlib import Path
 from time import monotonic
@@ -16,10 +17,11 @@ from fedcohort.experiments import claims, simulated
 from fedcohort.experiments.artefact import Changes, Pool
 from fedcohort.experiments.cells import Cells, Quantity, values
 from fedcohort.experiments.evidence import BySeed, Evidence
-from fedcohort.experiments.paper import SUBSETS, TASKS, check_changes, fitted, setting
+from fedcohort.experiments.paper import COHORTS, SUBSETS, TASKS, check_changes, fitted, setting
 from fedcohort.experiments.registry import EXPERIMENTS, NAMES, artefacts
 from fedcohort.experiments.results import Result, gathered, identity, save
 from fedcohort.experiments.simulation import Progress
+from fedcohort.experiments.tabulate import heading
 from fedcohort.reports.report import Report
 from fedcohort.reports.report import write as write
 from fedcohort.world.volatility import class_of
@@ -51,19 +53,23 @@ def run(
     else to remember of these runs, such as the commit.
     """
     chosen = chosen_of(names)
+    wanted = [name for name in chosen if name in artefacts()]
     experiments = {name: simulated.changed(name, changes) for name in chosen if name in EXPERIMENTS}
     until = inf if minutes is None else monotonic() + 60 * positive("time_budget", minutes)
-    check_changes(changes)
-    _check_folder(out)
+    if wanted and "device" in changes:
+        from fedcohort.learning.engine import device_of  # PyTorch is loaded by who trains
+
+        changes["device"] = str(device_of(changes["device"]))
+    check_changes(changes, chosen)
+    _check_folder("out", out)
     for name, experiment in experiments.items():
         simulated.played(name, experiment, out / name, overwrite, told)
-    wanted = [name for name in chosen if name in artefacts()]
     if not wanted:
         return Done(reports(chosen, out, changes))
-    from fedcohort.experiments.training import Training  # PyTorch is loaded by who trains
+    from fedcohort.experiments.training import Training
 
     training = Training(out, data, until, told, about or {})
-    changes = _fitted(changes, training)
+    changes = {"precision": "float32"} | _fitted(changes, training)  # what is shown is what was asked for
     for name in wanted:
         training.complete(artefacts()[name].settings(changes))
     return Done(reports(chosen, out, changes), training.absent, training.stopped)
@@ -71,10 +77,11 @@ def run(
 
 def shown(names: Sequence[str], source: Path, **changes: Any) -> Done:
     """Return the reports of the results in a folder, run folders or results files; nothing is trained."""
-    check_changes({name: value for name, value in changes.items() if name != "precision"})
+    chosen = chosen_of(names)
+    check_changes({name: value for name, value in changes.items() if name != "precision"}, chosen)
     if not source.is_dir():
         raise ValueError(f"from must be a folder of results, got {source}")
-    return Done(reports(chosen_of(names), source, changes))
+    return Done(reports(chosen, source, changes))
 
 
 def chosen_of(names: Sequence[str]) -> list[str]:
@@ -83,10 +90,10 @@ def chosen_of(names: Sequence[str]) -> list[str]:
     return [name for name in NAMES if name in wanted or "all" in wanted]
 
 
-def _check_folder(out: Path) -> None:
-    for part in (out, *out.parents):
+def _check_folder(name: str, path: Path) -> None:
+    for part in (path, *path.parents):
         if part.exists() and not part.is_dir():
-            raise ValueError(f"out must be a folder, got {out}, where {part} is a file")
+            raise ValueError(f"{name} must be a folder, got {path}, where {part} is a file")
 
 
 def _fitted(changes: Changes, training: Any) -> dict[str, Any]:
@@ -108,10 +115,7 @@ def reports(names: Sequence[str], source: Path, changes: Changes) -> dict[str, R
     made: dict[str, Report] = {}
     for name in chosen_of(names):
         if name in EXPERIMENTS:
-            if (source / name / "settings.json").exists():
-                kept, results = simulated.stored(source / name)
-                experiment = simulated.changed(name, kept.as_dict())
-                made[name] = simulated.report_of(name, experiment, results, powd(pool, changes, kept.rounds))
+            made[name] = simulated.report_in(source / name, partial(powd, pool, changes))
         elif name == "claims":
             made[name] = claims.report(evidence(source, pool, changes))
         else:
@@ -132,19 +136,20 @@ def evidence(source: Path, pool: Pool, changes: Changes) -> Evidence:
     everything = {name: value for name, value in changes.items() if name not in SUBSETS}
     found: dict[tuple[str, int], Cells] = {}
     played: dict[str, int] = {}
+    datasets: dict[str, str] = {}
     labels: dict[str, str] = {}
     for task in TASKS:
-        for cohort in (10, 20, 30):
+        for cohort in COHORTS:
             of = setting(task, everything, cohort=cohort)
             assert of is not None
-            found[task, cohort], played[task] = pool.cells(of), of.rounds
+            found[task, cohort], played[task], datasets[task] = pool.cells(of), of.rounds, of.dataset
             if (of.dataset, of.rounds) != (task, TASKS[task]["rounds"]):
-                labels[task] = f"{of.dataset}, T={of.rounds}"
+                labels[task] = f"{of.dataset}, T={of.rounds}, {heading(of.targets[0])}"
 
     def trained(task: str, selector: str, partition: str, mu: float, cohort: int, quantity: Quantity) -> BySeed:
         return values(found[task, cohort][selector, partition, "paper", mu], quantity)
 
-    more: dict[str, Any] = {"labels": labels}
+    more: dict[str, Any] = {"datasets": datasets, "labels": labels}
     if (source / "figure3" / "settings.json").exists():
         kept, results = simulated.stored(source / "figure3")
         more["asked"] = simulated.asked(kept, results, powd(pool, changes, kept.rounds))
@@ -159,6 +164,7 @@ def export(out: Path, to: Path, ending: str = ".parquet") -> list[Path]:
     ending: .parquet, or .npz where there is no pyarrow; both are read by `reports`.
     """
     known("ending", ending, (".parquet", ".npz"))
+    _check_folder("export", to)
     if out != to:
         simulated.export(out, to)
     both: dict[str, Result] = {}

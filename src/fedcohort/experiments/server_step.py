@@ -5,18 +5,19 @@ Random. `normalised` moves by the whole average update; `equalised` by the avera
 schemes alike. What is left of a scheme's speed-up with equal steps is owed to whom it asks, not to how far it moves.
 """
 
-from math import log
+from collections.abc import Mapping
+from math import inf, isnan, log, nan
 from typing import Any
 
 from fedcohort.experiments import published
 from fedcohort.experiments.artefact import Changes, Pool, about, title_of
-from fedcohort.experiments.cells import Cell, Quantity, values
+from fedcohort.experiments.cells import Cell, Quantity, value, values
 from fedcohort.experiments.comparison import Comparison
 from fedcohort.experiments.paper import SUBSETS, setting
 from fedcohort.experiments.results import Result
-from fedcohort.experiments.tabulate import Rows, heading, label, ours, quantities
+from fedcohort.experiments.tabulate import Rows, heading, label, long_rows, ours, quantities
 from fedcohort.reports.report import Report
-from fedcohort.statistics import Estimate, estimate
+from fedcohort.statistics import estimate
 from fedcohort.world.volatility import class_rates
 
 TASK = "cifar10"
@@ -64,33 +65,52 @@ def report(changes: Changes, pool: Pool) -> Report:
             for quantity in quantities(of):
                 row |= {heading(quantity): ours(Cell(tuple(values(here, quantity).values())), here, quantity)}
             tables.setdefault(f"{label(partition)}, {rule}", []).append(row)
-            numbers.append({"partition": label(partition), "rule": rule} | row)
+        numbers += [{"rule": rule} | row for row in long_rows(of, found)]
     of = asked["paper"]
+    ratios: Rows = []
     for partition in of.partitions:
-        rows = [speed_up(runs, partition, selector, of.targets[0]) for selector in SELECTORS if selector != "random"]
-        tables[f"speed-up over Random to {heading(of.targets[0])}, {label(partition)}"] = rows
+        logs = {
+            selector: {rule: ratios_of(runs, rule, partition, selector, of.targets[0]) for rule in RULES}
+            for selector in SELECTORS
+            if selector != "random"
+        }
+        title = f"speed-up over Random to {heading(of.targets[0])}, {label(partition)}"
+        tables[title] = [speed_up(selector, rules) for selector, rules in logs.items()]
+        ratios += [
+            {"partition": partition, "selector": selector, "rule": rule, "seed": seed, "log ratio": one}
+            for selector, rules in logs.items()
+            for rule, by_seed in rules.items()
+            for seed, one in by_seed.items()
+        ]
     explained = f"equalised: every scheme's average update times {mean_share(of):.3g}, Random's mean share of arrived clients."
     left = (
         "left: log of the speed-up with equal steps over log of the speed-up with the paper's rule; 0: all of it was the step."
     )
+    some = "Speed-ups are geometric means over seeds ± standard error. (2 of 3): in the third one of both did not get there."
     title = f"Server step: {title_of(of)}, FedAvg"
-    return Report("server_step", title, tables, [explained, left, *notes], {"server_step": numbers})
+    files = {"server_step": numbers, "speed_up": ratios}
+    return Report("server_step", title, tables, [explained, some, left, *notes], files)
 
 
-def speed_up(runs: dict[tuple[str, str, str], list[Result]], partition: str, selector: str, target: Quantity) -> dict[str, Any]:
-    """Return rounds of Random over rounds of a scheme under each rule, paired by seed, and the part left with equal steps."""
+def ratios_of(
+    runs: Mapping[tuple[str, str, str], list[Result]], rule: str, partition: str, selector: str, target: Quantity
+) -> dict[int, float]:
+    """Return by seed the log of Random's rounds over a scheme's; nan where one of them did not get there, or not yet."""
+    slow, fast = runs[rule, partition, "random"], runs[rule, partition, selector]
+    first, second = ({run.of.first_seed: value(run, target) for run in found} for found in (slow, fast))
+    both = {seed: (first[seed], second[seed]) for seed in first if seed in second}
+    return {seed: log(one / other) if max(one, other) < inf else nan for seed, (one, other) in both.items()}
+
+
+def speed_up(selector: str, rules: Mapping[str, Mapping[int, float]]) -> dict[str, Any]:
+    """Return a scheme's speed-up under each rule, and the part left with equal steps, of the seeds that know both."""
     row: dict[str, Any] = {"scheme": published.SCHEMES[selector]}
-    logs: dict[str, Estimate] = {}
-    for rule in RULES:
-        logs[rule] = ratio(runs[rule, partition, "random"], runs[rule, partition, selector], target)
-        row[rule] = logs[rule].as_ratio()
-    paper, equal = logs["paper"].mean, logs["equalised"].mean
-    row["left"] = f"{100 * equal / paper:.0f} %" if paper == paper and equal == equal and abs(paper) > log(1.05) else "-"
+    for rule, found in rules.items():
+        there = estimate([one for one in found.values() if not isnan(one)])
+        row[rule] = there.as_ratio() + (f" ({there.runs} of {len(found)})" if there.runs < len(found) else "")
+    paper, equal = rules["paper"], rules["equalised"]
+    both = [seed for seed in paper if not isnan(paper[seed]) and not isnan(equal.get(seed, nan))]
+    whole = estimate([paper[seed] for seed in both]).mean
+    part = estimate([equal[seed] for seed in both]).mean
+    row["left"] = f"{100 * part / whole:.0f} %" if both and abs(whole) > log(1.05) else "-"
     return row
-
-
-def ratio(slow: list[Result], fast: list[Result], target: Quantity) -> Estimate:
-    """Return the mean over seeds of the log of rounds over rounds, of the seeds in which both got there."""
-    first, second = values(slow, target), values(fast, target)
-    both = [seed for seed in first if seed in second and max(first[seed], second[seed]) < float("inf")]
-    return estimate([log(first[seed] / second[seed]) for seed in both])

@@ -1,8 +1,10 @@
 """Experiments without training: play once, keep, report."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
+from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,10 @@ from fedcohort.experiments.registry import EXPERIMENTS, Experiment
 from fedcohort.experiments.results import Result
 from fedcohort.experiments.simulation import Played, Progress, Setting, arrays
 from fedcohort.reports.report import Report
-from fedcohort.store import claim, load, save, written_whole
+from fedcohort.reports.words import counted
+from fedcohort.store import claim, load, read_settings, save, written_whole
 
-ROOM = "room.json"
+EXPORTED = "exported.json"
 
 
 def played(name: str, experiment: Experiment, folder: Path, overwrite: bool, told: Progress | None = None) -> dict[str, Played]:
@@ -40,12 +43,19 @@ def settings_of(name: str, setting: Setting) -> dict[str, Any]:
 def stored(folder: Path) -> tuple[Setting, dict[str, Played]]:
     """Return the setting and the results that a folder holds."""
     settings, kept = load(folder)
+    names = dict.fromkeys(name.rpartition("/")[0] for name in kept)
+    try:
+        played = {name: Played(**{field: kept[f"{name}/{field}"] for field in Played.__annotations__}) for name in names}
+    except (TypeError, KeyError) as error:
+        raise ValueError(f"{folder} must hold results of fedcohort, got: {error}") from None
+    return _setting(folder, settings), played
+
+
+def _setting(folder: Path, settings: Mapping[str, Any]) -> Setting:
     values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()}
     try:
-        setting = Setting(**{key: value for key, value in values.items() if key not in ("experiment", "version")})
-        names = dict.fromkeys(name.rpartition("/")[0] for name in kept)
-        return setting, {name: Played(**{field: kept[f"{name}/{field}"] for field in Played.__annotations__}) for name in names}
-    except (TypeError, KeyError) as error:
+        return Setting(**{key: value for key, value in values.items() if key not in ("experiment", "version")})
+    except TypeError as error:
         raise ValueError(f"{folder} must hold results of fedcohort, got: {error}") from None
 
 
@@ -54,12 +64,29 @@ def report_of(name: str, experiment: Experiment, results: dict[str, Played], pow
     setting, shown, notes = experiment.setting, results, [experiment.caption]
     if powd and name in ("figure3", "figure4"):
         shown = results | {"pow-d": _of_training(list(powd.values()))}
-        notes.append(f"pow-d: from its training runs, non-iid, FedAvg, {len(powd)} seeds.")
-    where = f"K={setting.num_clients}, k={setting.cohort_size}, T={setting.rounds}, {setting.seeds} seeds, {setting.sampler}"
+        notes.append(f"pow-d: from its training runs, non-iid, FedAvg, {counted(len(powd), 'seed')}.")
     rows = experiment.rows(setting, shown)
-    return Report(
-        name, f"{name}: {where}", {"Summary": rows}, notes, {"summary": rows}, lambda: experiment.report(setting, shown)
-    )
+    figures = partial(experiment.report, setting, shown)
+    return Report(name, _title(name, setting), {"Summary": rows}, notes, {"summary": rows}, figures)
+
+
+def report_in(folder: Path, powd: Callable[[int], Mapping[int, Result]]) -> Report:
+    """Return what a folder holds of the experiment of its name; powd: finished runs of so many rounds, by seed."""
+    name = folder.name
+    if (folder / "settings.json").exists():
+        setting, results = stored(folder)
+        return report_of(name, replace(EXPERIMENTS[name], setting=setting), results, powd(setting.rounds))
+    kept = exported(folder)
+    if not kept:
+        return Report(name, name, {}, [f"Not run: {folder.parent} holds nothing of it."])
+    notes = [EXPERIMENTS[name].caption, f"Its curves were not exported; `fedcohort reproduce {name}` draws them."]
+    title = _title(name, _setting(folder, kept["settings"]))
+    rows = [{key: nan if value is None else value for key, value in row.items()} for row in kept["rows"]]
+    return Report(name, title, {"Summary": rows}, notes, {"summary": rows})
+
+
+def _title(name: str, of: Setting) -> str:
+    return f"{name}: K={of.num_clients}, k={of.cohort_size}, T={of.rounds}, {counted(of.seeds, 'seed')}, {of.sampler}"
 
 
 def _of_training(runs: list[Result]) -> Played:
@@ -79,23 +106,50 @@ def asked(setting: Setting, results: dict[str, Played], powd: Mapping[int, Resul
 
 
 def export(out: Path, to: Path) -> None:
-    """Copy what is small: figures 3 and 4, and of the regret, whose curves are long, the end of each."""
-    for name in EXPERIMENTS:
-        if not (out / name / "settings.json").exists():
-            continue
+    """Copy what is small: figures 3 and 4, and of the regret, whose curves are long, its table and the end of each.
+
+    Simulations of other settings that lie there are refused before anything is written.
+    """
+    here = [name for name in EXPERIMENTS if (out / name / "settings.json").exists()]
+    for name in here:
+        kept = exported(to / name)["settings"] if (to / name / EXPORTED).exists() else None
+        if (to / name / "settings.json").exists():
+            kept = read_settings(to / name)
+        if kept not in (None, read_settings(out / name)):
+            raise ValueError(f"export must not be a folder that holds {name} of other settings, got {to}; choose another")
+    for name in here:
         if name == "regret":
-            with written_whole(to / name / ROOM) as draft:
-                draft.write_text(json.dumps(room(out / name)) + "\n")
+            setting, results = stored(out / name)
+            shown = [{key: _plain(value) for key, value in row.items()} for row in regret.rows(setting, results)]
+            text = json.dumps({"settings": read_settings(out / name), "rows": shown, "room": room(out / name)}) + "\n"
+            with written_whole(to / name / EXPORTED) as draft:
+                draft.write_text(text)
             continue
         for file in ("results.npz", "settings.json"):
             with written_whole(to / name / file) as draft:
                 draft.write_bytes((out / name / file).read_bytes())
 
 
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and isnan(value) else value
+
+
+def exported(folder: Path) -> dict[str, Any]:
+    """Return what `export` kept of a simulation in place of its curves; nothing if there is nothing."""
+    path = folder / EXPORTED
+    try:
+        found = dict(json.loads(path.read_text())) if path.exists() else {}
+    except (OSError, ValueError, TypeError) as error:
+        raise ValueError(f"{path} must be exported by fedcohort, got: {error}") from None
+    if found and not {"settings", "rows", "room"} <= set(found):
+        raise ValueError(f"{path} must hold settings, rows and room, got {', '.join(found)}")
+    return found
+
+
 def room(folder: Path) -> dict[str, list[float]]:
     """Return the paper's bound less regret, by case and seed, from what a folder holds; nothing if it holds nothing."""
     if not (folder / "settings.json").exists():
-        return dict(json.loads((folder / ROOM).read_text())) if (folder / ROOM).exists() else {}
+        return dict(exported(folder).get("room", {}))
     setting, results = stored(folder)
     return {
         case.name: (regret.bound_so_far(case, sharp=False)[-1] - regret.regret_so_far(case, results[case.name])[:, -1]).tolist()

@@ -143,7 +143,7 @@ def summary(setting: Setting, results: dict[str, Played]) -> list[dict[str, Any]
             "selector": name,
             "success ratio": float(cep.mean() / (setting.rounds * setting.cohort_size)),
             "CEP": float(cep.mean()),
-            "CEP sd": float(cep.std(ddof=1)) if setting.seeds > 1 else float("nan"),
+            "CEP sd": float(cep.std(ddof=1)) if cep.size > 1 else float("nan"),
             "Jain": float(jain(played.counts).mean()),
             "asked, by class": "/".join(f"{median:.0f}" for median in medians),
         }

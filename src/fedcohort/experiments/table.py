@@ -15,7 +15,8 @@ def report(name: str, task: str, number: str, changes: Changes, pool: Pool) -> R
     notes = (
         [LEGEND] if of.dataset in published.TABLES else [f"Other data than the paper's Table {number}: no published values."]
     )
+    title = f"Table {number}" if of.dataset == task else f"As Table {number}, on other data"
     if of.dataset == task and of.rounds != published.TABLES[task]:
         notes.append(f"The paper plays {published.TABLES[task]} rounds: final accuracies are not compared.")
     numbers = {name: long_rows(of, found)}
-    return Report(name, f"Table {number}: {title_of(of)}", tables(of, found), notes + about(found), numbers)
+    return Report(name, f"{title}: {title_of(of)}", tables(of, found), notes + about(found), numbers)

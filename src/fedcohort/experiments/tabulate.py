@@ -23,12 +23,16 @@ def quantities(of: Comparison) -> list[Quantity]:
 
 
 def cell_of(of: Comparison, key: Key, runs: Sequence[Result], quantity: Quantity) -> Cell:
-    """Return a cell with the paper's value, if the table is of the paper's data; its final accuracy needs its rounds, too."""
+    """Return a cell with the paper's value, if the table is of the paper's data and the value can be compared."""
     selector, partition, aggregation, mu = key
     paper = published.table(of.dataset).get((selector, partition, mu), {}) if aggregation == "paper" else {}
-    shorter = of.rounds < published.TABLES.get(of.dataset, 0)
-    comparable = quantity != "final" or published.TABLES.get(of.dataset) == of.rounds
-    value = paper.get(quantity) if comparable and _same_setting(of) else None
+    theirs = published.TABLES.get(of.dataset, 0)
+    shorter = of.rounds < theirs
+    value = paper.get(quantity) if _same_setting(of) else None
+    if of.rounds != theirs and (quantity == "final" or selector == "e3cs-inc"):  # which turns at a quarter of the rounds
+        value = None
+    if of.rounds > theirs and value == inf:  # of never within fewer rounds more rounds say nothing
+        value = None
     known = tuple(values(runs, quantity).values())
     return Cell(known, value, of.rounds if shorter else inf, len(runs) - len(known))
 

@@ -48,11 +48,20 @@ class Training:
     def complete(self, wanted: Collection[Comparison]) -> None:
         """Train every run that is wanted and not finished; stop between rounds when the time is up."""
         for of in wanted:
+            self._check_file(of.dataset)
             for folder, part in begun(of, self.out / "runs"):  # first what an earlier call left unfinished
                 if remaining(part, self._finished()):
                     self._train(folder, part)
             for part in remaining(of, self._finished()):
                 self._train(folder_of(part, self.out / "runs"), part)
+
+    def _check_file(self, name: str) -> None:
+        """Refuse a file of samples that has changed since runs in this folder were trained on it."""
+        if not name.endswith(".npz") or (dataset := self.dataset(name)) is None:
+            return
+        for path in sorted((self.out / "runs").glob("*/settings.toml")):
+            if rundir.read_settings(path).get("dataset") == name:
+                rundir.check_data(path.parent, dataset.digest)
 
     def _finished(self) -> set[str]:
         return {identity(result.of) for result in gathered(self.out) if result.finished}

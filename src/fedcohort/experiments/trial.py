@@ -57,7 +57,7 @@ class Trial:
     """A comparison under way: the engine, the selectors, the world, and the folder that remembers them."""
 
     def __init__(self, of: Comparison, data: Dataset, folder: Path) -> None:
-        self.of, self.folder, self.places = of, folder, places(of)
+        self.of, self.folder, self.places, self.digest = of, folder, places(of), data.digest
         pairs = {(place.partition, place.seed) for place in self.places}
         self.owners = {pair: owners_of(of, data, *pair) for pair in sorted(pairs)}
         self.labels = {
@@ -121,7 +121,8 @@ class Trial:
         return timed(answers, seconds, seeds, self.of.jitter)
 
     def restore(self) -> None:
-        """Go on from the folder's checkpoint, if there is one."""
+        """Go on from the folder's checkpoint, if there is one; it must be of the same data."""
+        rundir.check_data(self.folder, self.digest)
         state = rundir.load_checkpoint(self.folder, CHECKPOINT)
         if state is None:
             return
@@ -136,6 +137,7 @@ class Trial:
         told: after every round; saved: the first round and the records of those to be remembered, before their checkpoint.
         """
         of, kept, watch = self.of, [], Watch(self.of.rounds)
+        rundir.write_data(self.folder, self.digest)
         rundir.save_arrays(self.folder / "owners.npz", self.labels)
         self._watch(watch, self.done)
         played = play(self.selector, self.world(), of.rounds, self.engine, deadline=of.last_second, start=self.done)

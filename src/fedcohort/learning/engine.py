@@ -78,7 +78,7 @@ class Engine:
         self.options = options = options or Options()
         known("mode", options.mode, MODES)
         known("precision", options.precision, PRECISIONS)
-        self.device = _device(options.device)
+        self.device = device_of(options.device)
         refuse_running_statistics(modules[0])
         if len(modules) != len(runs):
             raise ValueError(f"modules must be one per run, {len(runs)}, got {len(modules)}")
@@ -282,7 +282,8 @@ def _steps(samples: int, epochs: int, batch_size: int) -> int:
     return epochs * -(-samples // batch_size)
 
 
-def _device(name: str) -> torch.device:
+def device_of(name: str) -> torch.device:
+    """Return a device that works here; auto: a GPU if there is one."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:

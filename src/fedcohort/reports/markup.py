@@ -6,6 +6,7 @@ from typing import Any
 from fedcohort.reports.words import shown
 
 LATEX = {"\\": r"\textbackslash{}", "±": r"$\pm$", "−": "$-$", "@": "@", "…": r"\dots{}", "→": r"$\to$", "×": r"$\times$"}
+LATEX |= {"<": "$<$", ">": "$>$", "|": "$|$", "“": "``", "”": "''"}
 LATEX |= {mark: f"\\{mark}" for mark in "&%$#_{}"} | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 
 

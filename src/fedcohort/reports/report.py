@@ -32,9 +32,8 @@ def write(report: Report, folder: Path) -> str:
     """Write all files of a report into a folder; return what to say of its figures."""
     for name, rows in report.numbers.items():
         save_csv(folder / f"{name}.csv", rows)
-    pictures: list[Path] = []
-    if report.figures and available():
-        pictures = save_figures(report.figures(), folder)
+    drawn = report.figures() if report.figures and available() else {}
+    pictures = save_figures(drawn, folder)
     text = f"# {report.title}\n"
     for title, rows in report.tables.items():
         text += f"\n## {title}\n\n{as_markdown(rows)}"
@@ -45,6 +44,6 @@ def write(report: Report, folder: Path) -> str:
     latex = "\n".join(as_latex(rows, f"{report.title}: {title}") for title, rows in report.tables.items())
     with written_whole(folder / f"{report.name}.tex") as draft:
         draft.write_text(latex, encoding="utf-8")
-    if not report.figures:
-        return ""
-    return f"Figures: {', '.join(path.name for path in pictures)}" if pictures else NO_FIGURES
+    if pictures:
+        return f"Figures: {', '.join(path.name for path in pictures)}"
+    return NO_FIGURES if report.figures and not available() else ""

@@ -12,3 +12,8 @@ def shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.3g}" if abs(value) < 999.5 else f"{value:,.0f}"
     return str(value)
+
+
+def counted(number: int, thing: str) -> str:
+    """Return so many things: 1 seed, 2 seeds."""
+    return f"{number} {thing}" + ("" if number == 1 else "s")

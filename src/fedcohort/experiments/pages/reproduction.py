@@ -28,10 +28,13 @@ def is_one(folder: Path) -> bool:
     return (folder / ASKED).exists() or any((folder / name).is_dir() for name in (*NAMES, "runs")) or any(folder.glob("runs-*"))
 
 
-def remember(folder: Path, names: Sequence[str], changes: Mapping[str, Any]) -> None:
-    """Write down what was asked for, so that the page can be drawn again."""
+def remember(folder: Path, names: Sequence[str], changes: Mapping[str, Any], source: Path | None = None) -> None:
+    """Write down what was asked for, so that the page can be drawn again; source: where the results lie, if not there."""
+    asked: dict[str, Any] = {"names": list(names), "changes": dict(changes)}
+    if source is not None:
+        asked["from"] = str(source.resolve())
     with written_whole(folder / ASKED) as draft:
-        draft.write_text(json.dumps({"names": list(names), "changes": dict(changes)}, indent=2) + "\n")
+        draft.write_text(json.dumps(asked, indent=2) + "\n")
 
 
 def findings(folder: Path) -> Findings:
@@ -43,7 +46,8 @@ def findings(folder: Path) -> Findings:
         except (ValueError, TypeError) as error:
             raise ValueError(f"{folder / ASKED} must say what was reproduced, got: {error}") from None
     changes = {name: tuple(value) if isinstance(value, list) else value for name, value in asked["changes"].items()}
-    return of_reports(folder, shown(asked["names"], folder, **changes).reports, changes)
+    source = Path(asked.get("from", folder))
+    return of_reports(source, shown(asked["names"], source, **changes).reports, changes)
 
 
 def of_reports(folder: Path, reports: Mapping[str, Report], changes: Mapping[str, Any]) -> Findings:
@@ -86,8 +90,7 @@ def _lead(reports: Mapping[str, Report], results: Sequence[Result]) -> list[str]
     """Say how the paper's claims fared, if they were asked for, and how much there is to judge by."""
     said = []
     if "claims" in reports:
-        rows = [row for table in reports["claims"].tables.values() for row in table]
-        counts = Counter(str(row["verdict"]) for row in rows if "verdict" in row)
+        counts = Counter(str(row["verdict"]) for row in reports["claims"].tables["Verdicts"])
         if counts:
             said.append("Of the paper's claims: " + ", ".join(f"{word} {count}" for word, count in counts.most_common()) + ".")
     if results:
@@ -117,7 +120,7 @@ def trained_kinds(results: Sequence[Result]) -> dict[str, dict[str, Scheme]]:
 
 def _scheme(runs: list[Result]) -> Scheme:
     runs = sorted(runs, key=lambda run: run.of.first_seed)
-    rounds = max(run.of.rounds for run in runs)
+    rounds = max(len(run.valid) for run in runs)
 
     def padded(values: Any) -> Any:
         return np.concatenate([np.asarray(values, dtype=np.float64), np.full(rounds - len(values), np.nan)])
