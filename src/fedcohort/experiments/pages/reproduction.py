@@ -120,7 +120,7 @@ def trained_kinds(results: Sequence[Result]) -> dict[str, dict[str, Scheme]]:
 
 def _scheme(runs: list[Result]) -> Scheme:
     runs = sorted(runs, key=lambda run: run.of.first_seed)
-    rounds = max(len(run.valid) for run in runs)
+    rounds = max(run.of.rounds for run in runs)
 
     def padded(values: Any) -> Any:
         return np.concatenate([np.asarray(values, dtype=np.float64), np.full(rounds - len(values), np.nan)])
