@@ -12,13 +12,14 @@ from fedcohort.experiments.cells import Cell, values
 from fedcohort.experiments.comparison import Comparison
 from fedcohort.experiments.paper import SUBSETS, setting
 from fedcohort.experiments.results import Result
-from fedcohort.experiments.tabulate import Rows, amount, heading, label, ours, quantities
+from fedcohort.experiments.tabulate import Rows, amount, heading, in_numbers, label, ours, quantities
 from fedcohort.reports.report import Report
 from fedcohort.statistics import estimate
 
 TASK = "cifar10"
 E3CS = ("e3cs-0", "e3cs-0.5", "e3cs-0.8", "e3cs-inc")
 FEW = ("random", "e3cs-0.5")  # schemes of (e)
+TESTS = "(d) test data"
 Variants = Mapping[tuple[str, str], list[Result]]  # variant and scheme: runs
 
 
@@ -44,32 +45,41 @@ def report(changes: Changes, pool: Pool) -> Report:
         for precision in ("float32", "bf16")
     )
     tables: dict[str, Rows] = {}
+    numbers: Rows = []
     for partition in base.partitions:
 
         def runs(found: Mapping[Any, list[Result]], selector: str, partition: str = partition) -> list[Result]:
             return found[selector, partition, "paper", 0.0]
 
-        b = {(word, name): runs(found, name) for name in E3CS for word, found in (("successive", plain), ("exact", sampled))}
-        c = {("successive", "e3cs-0"): runs(plain, "e3cs-0"), ("exact", "e3cs-0"): runs(sampled, "e3cs-0")}
-        c[("exact", "e3cs-robust")] = runs(sampled, "e3cs-robust")
-        e = {(word, name): runs(found, name) for name in FEW for word, found in (("float32", single), ("bf16", half))}
-        tables[f"(b) sampling, {label(partition)}"] = beside(base, b)
-        tables[f"(c) robust update, {label(partition)}"] = beside(base, c)
-        tables[f"(d) test data, {label(partition)}"] = [_tests(name, runs(plain, name)) for name in base.selectors]
-        tables[f"(e) precision, {label(partition)}"] = beside(base, e)
+        ablations: dict[str, Variants] = {
+            "(b) sampling": {
+                (word, name): runs(found, name) for name in E3CS for word, found in (("successive", plain), ("exact", sampled))
+            },
+            "(c) robust update": {
+                ("successive", "e3cs-0"): runs(plain, "e3cs-0"),
+                ("exact", "e3cs-0"): runs(sampled, "e3cs-0"),
+                ("exact", "e3cs-robust"): runs(sampled, "e3cs-robust"),
+            },
+            TESTS: {("successive", name): runs(plain, name) for name in base.selectors},
+            "(e) precision": {
+                (word, name): runs(found, name) for name in FEW for word, found in (("float32", single), ("bf16", half))
+            },
+        }
+        for name, variants in ablations.items():
+            tables[f"{name}, {label(partition)}"] = (beside if name != TESTS else both_tests)(base, variants)
+            numbers += [
+                {"ablation": name, "partition": partition, "selector": selector, "variant": variant}
+                | in_numbers(Cell(tuple(values(here, quantity).values())), here, quantity)
+                for (variant, selector), here in variants.items()
+                for quantity in (quantities(base) if name != TESTS else ("final", "official"))
+            ]
     notes = [
         "difference: final accuracy less that of the first variant of the scheme, paired by seed, in points ± standard error."
     ]
     if not any(half.values()):
         notes.append("(e): bf16 was not run; it needs a GPU.")
-    flat = [{"table": title} | row for title, rows in tables.items() if "(d)" not in title for row in rows]
-    return Report(
-        "ablations",
-        f"Ablations: {title_of(base)}, FedAvg",
-        tables,
-        notes + about(plain, sampled, single, half),
-        {"ablations": flat},
-    )
+    title, notes = f"Ablations: {title_of(base)}, FedAvg", notes + about(plain, sampled, single, half)
+    return Report("ablations", title, tables, notes, {"ablations": numbers})
 
 
 def beside(of: Comparison, variants: Variants) -> Rows:
@@ -93,15 +103,21 @@ def _difference(runs: list[Result], first: list[Result]) -> str:
     return f"{100 * gap.mean:+.2f}" + ("" if gap.runs < 2 else f" ± {amount(gap.error, 'final')}")
 
 
-def _tests(selector: str, runs: list[Result]) -> dict[str, Any]:
-    reserved, official = Cell(tuple(values(runs, "final").values())), Cell(tuple(values(runs, "official").values()))
-    return {
-        "scheme": published.SCHEMES[selector],
-        "runs": len(runs),
-        "clients' reserved data": ours(reserved, runs, "final"),
-        "official test set": ours(official, runs, "final") if official.values or not runs else "not tested",
-        "difference": f"{100 * (official.mean - reserved.mean):+.2f}" if official.values and reserved.values else "-",
-    }
+def both_tests(of: Comparison, variants: Variants) -> Rows:
+    """Return one row per scheme: final accuracy on the clients' own test data and on the official test set."""
+    rows = []
+    for (_, selector), runs in variants.items():
+        reserved, official = (Cell(tuple(values(runs, what).values())) for what in ("final", "official"))
+        rows.append(
+            {
+                "scheme": published.SCHEMES[selector],
+                "runs": len(runs),
+                "clients' reserved data": ours(reserved, runs, "final"),
+                "official test set": ours(official, runs, "final") if official.values or not runs else "not tested",
+                "difference": f"{100 * (official.mean - reserved.mean):+.2f}" if official.values and reserved.values else "-",
+            }
+        )
+    return rows
 
 
 def _made(changes: Changes, **own: Any) -> Comparison:

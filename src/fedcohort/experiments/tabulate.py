@@ -65,16 +65,16 @@ def long_rows(of: Comparison, found: Cells) -> Rows:
             cell = cell_of(of, key, runs, quantity)
             rows.append(
                 dict(zip(("selector", "partition", "aggregation", "mu"), key, strict=True))
-                | {
-                    "quantity": heading(quantity),
-                    "runs": len(runs),
-                    "reached": cell.reached.size,
-                    "mean": cell.mean,
-                    "sd": cell.sd,
-                }
+                | in_numbers(cell, runs, quantity)
                 | {"paper": cell.paper, "difference": cell.difference, "paper outside mean ± 2 sd": cell.outside}
             )
     return rows
+
+
+def in_numbers(cell: Cell, runs: Sequence[Result], quantity: Quantity) -> dict[str, Any]:
+    """Return our side of a cell in numbers."""
+    said = {"reached": cell.reached.size, "mean": cell.mean, "sd": cell.sd}
+    return {"quantity": heading(quantity), "runs": len(runs)} | said
 
 
 def heading(quantity: Quantity) -> str:
