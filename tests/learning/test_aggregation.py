@@ -32,7 +32,7 @@ def engine(change, monkeypatch, **options):
     train = [np.arange(a, b) for a, b in pairwise(ends)]
     run = Run(0, train, np.array([0]), np.ones(3, dtype=np.int64), **options)
     learner = Engine([module], torch.zeros(10, 1), torch.zeros(10, dtype=torch.int64), [run], Sgd(), Options(mode="one-by-one"))
-    monkeypatch.setattr(learner, "trainer", lambda jobs: Scripted(change))
+    monkeypatch.setattr(learner, "trainer", lambda jobs, cohort: Scripted(change))
     return learner
 
 

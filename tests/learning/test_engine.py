@@ -306,19 +306,10 @@ def test_the_ways_are_measured_without_empty_slots(monkeypatch):
     assert slots == -(-jobs // workers)
 
 
-SLOTS = {  # 0.35 of those asked, for each of two workers, where all train equally long; in eights
-    "half of 0.35 of 80 is 14": (80, 1, 8),
-    "half of 0.35 of 160 is 28": (160, 1, 24),
-    "as many asked by ten runs": (16, 10, 24),
-    "few": (2, 1, 8),
-    "no more than fit the cache": (1000, 10, 128),
-}
-
-
-@pytest.mark.parametrize(("cohort", "number", "slots"), SLOTS.values(), ids=SLOTS)
-def test_slots_grow_with_how_many_are_asked(cohort, number, slots, monkeypatch):
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
-    of = [Run(0, [np.arange(4)] * 4, TEST, np.ones(4, dtype=np.int64))] * number
-    images, labels = data()
-    made = [make_model("mlp", (5,), 3, 0)] * number
-    assert Engine(made, images, labels, of, SGD, Options(mode="together")).slots(cohort) == slots
+@WAYS
+def test_other_samples_of_the_same_size_are_other_samples(mode):
+    learner = engine(mode)
+    found = [learner.evaluate(np.arange(start, start + 5))[1] for start in (0, 9)]  # arrays that nobody keeps
+    again = [learner.evaluate(samples)[1] for samples in (np.arange(5), np.arange(9, 14))]
+    np.testing.assert_array_equal(found, again)
+    assert not np.array_equal(*found)

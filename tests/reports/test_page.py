@@ -26,7 +26,7 @@ EVIL = "<img src=x onerror=alert(1)>\"&'</script><script>alert(2)</script>"
 
 def scheme(successes, **more):
     successes = np.asarray(successes, dtype=float)
-    return Scheme(np.full(successes.shape, 4.0), successes, **more)
+    return Scheme(range(len(successes)), np.full(successes.shape, 4.0), successes, **more)
 
 
 def data_of(text):

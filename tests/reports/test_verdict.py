@@ -4,11 +4,12 @@ from fedcohort.reports.html.findings import Findings, Scheme
 from fedcohort.reports.html.verdict import about, verdict
 
 
-def scheme(accuracy, successes=None, counts=None):
+def scheme(accuracy, successes=None, counts=None, first_seed=0):
     """Return a scheme with these accuracies [S, T]; two of four updates count unless told otherwise."""
     accuracy = np.array(accuracy, dtype=float)
     used = np.full(accuracy.shape, 2.0) if successes is None else np.array(successes, dtype=float)
-    return Scheme(np.full(accuracy.shape, 4.0), used, None if counts is None else np.array(counts), accuracy)
+    seeds = range(first_seed, first_seed + len(accuracy))
+    return Scheme(seeds, np.full(accuracy.shape, 4.0), used, None if counts is None else np.array(counts), accuracy)
 
 
 def test_who_reaches_the_highest_target_first_is_named_with_its_rounds():
@@ -83,6 +84,31 @@ def test_schemes_that_do_not_differ_at_all_are_not_ranked():
 
 
 def test_schemes_that_were_not_played_over_the_same_seeds_are_not_compared():
-    said = about({"a": scheme([[0.9], [0.8], [0.7]]), "b": scheme([[0.1], [0.2]]), "c": scheme([[0.3], [0.2]])}, (0.15,))
+    others = {"b": scheme([[0.1], [0.2]], first_seed=3), "c": scheme([[0.3], [0.2]], first_seed=3)}
+    said = about({"a": scheme([[0.9], [0.8], [0.7]])} | others, (0.15,))
     assert "c follows with 0.250 ± 0.071 (not over the same seeds, so not compared)" in said[1]
     assert "nor can the seeds" not in said[1]
+
+
+def test_schemes_are_compared_in_the_worlds_that_both_met():
+    better = scheme([[0.9], [0.50], [0.71], [0.82]])
+    worse = scheme([[0.48], [0.70], [0.80]], first_seed=1)  # 0.02, 0.01 and 0.02 below in the same worlds
+    assert "(a difference beyond the spread over seeds)" in about({"better": better, "worse": worse})[0]
+
+
+def test_a_run_that_has_not_come_to_the_end_has_no_final_accuracy():
+    nan = float("nan")
+    said = about({"a": scheme([[0.2, 0.9], [0.3, nan]]), "b": scheme([[0.1, 0.8], [0.2, 0.8]])})
+    assert "The highest final accuracy is a's, 0.900; b follows with 0.800 ± 0.000 (one seed" in said[0]
+
+
+def test_seeds_that_agree_to_the_last_digit_show_no_spread():
+    said = about({"a": scheme([[0.75], [0.75]]), "b": scheme([[0.5], [0.5]])})
+    assert "(the same difference in every run)" in said[0]
+
+
+def test_every_kind_of_run_has_its_own_targets():
+    kinds = {"x": {"a": scheme([[0.1, 0.5]])}, "y": {"a": scheme([[0.1, 0.5]])}}
+    _, own = verdict(Findings("t", kinds, targets={"x": (0.4,), "y": (0.6,)}))
+    assert own["x"][0].startswith("a reached 40% accuracy first")
+    assert own["y"][0] == "No scheme reached 60% accuracy in every run."

@@ -127,6 +127,7 @@ class Trial:
         if state is None:
             return
         self.engine.mode = state["mode"]
+        self.engine.slots = self.engine.slots or state.get("slots")
         self.engine.load_state_dict({name: torch.from_numpy(value) for name, value in state["engine"].items()})
         self.selector.load_state_dict(state["selectors"])
         self.done = state["round"]
@@ -192,6 +193,7 @@ class Trial:
         if saved:
             saved(self.done, records)
         engine = {name: value.cpu().numpy() for name, value in self.engine.state_dict().items()}
-        state = {"round": done, "mode": self.engine.mode, "engine": engine, "selectors": self.selector.state_dict()}
+        how = {"mode": self.engine.mode, "slots": self.engine.slots}
+        state = {"round": done, **how, "engine": engine, "selectors": self.selector.state_dict()}
         rundir.save_checkpoint(self.folder, state)
         self.done = done

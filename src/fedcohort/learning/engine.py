@@ -3,7 +3,6 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from time import perf_counter
 
 import numpy as np
 import torch
@@ -18,6 +17,7 @@ from fedcohort.learning.layers import for_many_models
 from fedcohort.learning.local import Jobs, OneByOne, Sgd, Together, Trained, compiled
 from fedcohort.learning.models import refuse_running_statistics
 from fedcohort.learning.schedule import batches
+from fedcohort.learning.tuning import faster, slots_for
 from fedcohort.learning.workers import Workers
 from fedcohort.rng import stream
 from fedcohort.rounds import Returned
@@ -25,9 +25,6 @@ from fedcohort.rounds import Returned
 PRECISIONS = {"float32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16}
 MODES = ("auto", "together", "one-by-one")
 EVALUATION_BATCH = 2500
-CPU_SLOTS = 128  # more do not help: the weights no longer fit the cache
-CPU_SLOTS_PER_ASKED = 0.35  # clients; fewer than answer, so that slots get several jobs of unequal length
-GPU_SLOTS_PER_ASKED = 0.7  # a GPU wants enough at a time to be busy for a while
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,13 +92,14 @@ class Engine:
         self.workers = Workers(self.module, (os.cpu_count() or 1) if self.device.type == "cpu" else 0)
         self._dtype = PRECISIONS[options.precision]
         if self.device.type == "cuda":
-            torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.precision != "float32"
+            torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.precision == "tf32"
             torch.backends.cudnn.benchmark = True  # evaluation repeats the same shapes
         self._compiled = options.compiled and self.device.type == "cuda"
         self._compiled_forward = compiled(forward_of(for_many_models(self.module.eval()))) if self._compiled else None
+        self.slots = options.slots  # unless given, decided in the first round that trains
         self.mode = self._choose_mode() if options.mode == "auto" else options.mode
         self._trainer: Together | OneByOne | None = None
-        self._tests: dict[int, tuple[Tensor, Tensor]] = {}
+        self._tests: dict[int, tuple[Ints, Tensor, Tensor]] = {}
         self.client_steps = 0
 
     def train(self, round: int, clients: Ints, arrived: Bools) -> Returned:
@@ -163,7 +161,8 @@ class Engine:
         """Return the way of training, built at the first round that trains."""
         self.client_steps += sum(len(rows) for rows in jobs.batches)
         if self._trainer is None:
-            self._trainer = self._make_trainer(self.mode, self.slots(cohort))
+            self.slots = self.slots or self._suitable_slots(cohort)
+            self._trainer = self._make_trainer(self.mode, self.slots)
         return self._trainer
 
     def _make_trainer(self, mode: str, slots: int) -> Together | OneByOne:
@@ -171,25 +170,12 @@ class Engine:
             return OneByOne(self.workers, self.x, self.y, self.sgd)
         return Together(self.workers, self.x, self.y, self.sgd, slots, self._dtype, self._compiled)
 
-    def slots(self, cohort: int) -> int:
-        """Return how many jobs step together: as many as keep all slots busy, within memory; the same in every round."""
-        if self.options.slots is not None:
-            return self.options.slots
-        steps = np.concatenate(
-            [[_steps(len(s), int(e), self.sgd.batch_size) for s, e in zip(r.train, r.epochs, strict=True)] for r in self.runs]
-        )
-        on_cpu = self.device.type == "cpu"
-        asked = cohort * len(self.runs) / self.workers.count
-        typical = (CPU_SLOTS_PER_ASKED if on_cpu else GPU_SLOTS_PER_ASKED) * asked * steps.mean() / steps.max()
-        most = CPU_SLOTS if on_cpu else self._slots_in_memory()
-        return max(8, int(min(typical, most)) // 8 * 8)
-
-    def _slots_in_memory(self) -> int:
-        """Return a number of slots that surely fits: weights, gradients and activations of all slots at once."""
-        sample = self.x[:1].numel() * 4
-        per_slot = 10 * self.model_bytes + 400 * self.sgd.batch_size * sample
-        free = torch.cuda.mem_get_info(self.device)[0]
-        return max(1, int(0.6 * free / per_slot))
+    def _suitable_slots(self, cohort: int) -> int:
+        each = [zip(run.train, run.epochs.tolist(), strict=True) for run in self.runs]
+        steps = np.array([epochs * -(-len(samples) // self.sgd.batch_size) for run in each for samples, epochs in run])
+        # of weights, gradients and activations, what surely suffices
+        bytes_per_slot = 10 * self.model_bytes + 400 * self.sgd.batch_size * self.x[:1].numel() * 4
+        return slots_for(cohort * len(self.runs) / self.workers.count, steps, self.device, bytes_per_slot)
 
     def _choose_mode(self) -> str:
         """Return the faster way for this model on this machine, by a short measurement of the same few jobs."""
@@ -200,21 +186,8 @@ class Engine:
         whole = self._jobs(0, np.repeat(np.arange(enough), clients.size), np.tile(clients, enough))
         jobs = Jobs(whole.run, [rows[:3] for rows in whole.batches], whole.mu)
         busy = -(-whole.run.size // self.workers.count)  # slots without a job would count against stepping together
-        slots = min(busy, self.options.slots or busy)
-        trainers = {mode: self._make_trainer(mode, slots) for mode in ("together", "one-by-one")}
-
-        def measured() -> dict[str, float]:
-            times = {}
-            for mode, trainer in trainers.items():
-                start = perf_counter()
-                trainer.train(self.models, jobs)
-                times[mode] = perf_counter() - start
-            return times
-
-        times = measured()
-        if min(times.values()) < 5.0:  # the first call warms up; only where both ways are slow is that no longer what counts
-            times = measured()
-        return min(times, key=lambda mode: times[mode])
+        slots = min(busy, self.slots or busy)
+        return faster({mode: self._make_trainer(mode, slots) for mode in ("together", "one-by-one")}, self.models, jobs)
 
     def _jobs(self, round: int, run: Ints, client: Ints) -> Jobs:
         orders = []
@@ -257,8 +230,8 @@ class Engine:
     def _test_data(self, samples: Ints) -> tuple[Tensor, Tensor]:
         """Return the same for test samples, gathered once: runs that share a partition share them."""
         if id(samples) not in self._tests:
-            self._tests[id(samples)] = self._gather(samples)
-        return self._tests[id(samples)]
+            self._tests[id(samples)] = samples, *self._gather(samples)  # kept, so that no other array gets its id
+        return self._tests[id(samples)][1:]
 
     @torch.no_grad()
     def _outputs(self, run: int, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -276,10 +249,6 @@ class Engine:
 def _fast_layout(x: Tensor) -> Tensor:
     """Return images with channels last in memory on a GPU, where convolutions are faster so."""
     return x.contiguous(memory_format=torch.channels_last) if x.is_cuda and x.ndim == 4 else x
-
-
-def _steps(samples: int, epochs: int, batch_size: int) -> int:
-    return epochs * -(-samples // batch_size)
 
 
 def device_of(name: str) -> torch.device:

@@ -83,10 +83,8 @@ MODELS: dict[str, Maker] = {
 def make_model(model: str | Maker, shape: tuple[int, ...], classes: int, seed: int) -> nn.Module:
     """Return a freshly initialised model for samples of this shape; the same seed gives the same weights."""
     make = MODELS[known("model", model, MODELS)] if isinstance(model, str) else model
-    with torch.random.fork_rng(
-        devices=[]
-    ):  # modules draw their weights from the global generator: lend it a seed, give it back
-        torch.manual_seed(seed)
+    with torch.random.fork_rng(devices=[]):  # modules draw their weights from the global generator: lend it a seed
+        torch.default_generator.manual_seed(seed)
         try:
             made = make(shape, classes)
             refuse_running_statistics(made)

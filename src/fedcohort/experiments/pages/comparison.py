@@ -23,14 +23,16 @@ def findings(folder: Path) -> Findings:
     if not records:
         raise ValueError(f"{folder} must hold the records of at least one round, got none yet")
     done = len(records["accuracy"])
-    rows = summary(of, records)
+    tested = np.flatnonzero(~np.isnan(records["accuracy"]).all(axis=1))
+    records = {name: values[: tested[-1] + 1 if tested.size else done] for name, values in records.items()}
+    rows, found = summary(of, records), kinds(of, records)
     owners = folder / "owners.npz"
     about = f"{of.dataset}, {of.model}, {of.clients} clients, {of.cohort} asked per round, {of.rounds} rounds"
     return Findings(
         title=f"Client selection compared: {about}",
-        kinds=kinds(of, records),
+        kinds=found,
         tables=tables(of, rows),
-        targets=of.targets,
+        targets=dict.fromkeys(found, of.targets),
         rates=of.rates,
         classes=class_of(of.clients, len(of.rates)),
         allocations=load_allocations(folder),
@@ -64,7 +66,7 @@ def kinds(of: Comparison, records: rundir.Arrays) -> dict[str, dict[str, Scheme]
     found: dict[str, dict[str, Scheme]] = {}
     for key in product(of.partitions, of.aggregations, of.mus, of.selectors):
         rows = [row for row, p in enumerate(runs) if (p.partition, p.aggregation, p.mu, p.selector) == key]
-        found.setdefault(kind_of(of, *key[:3]), {})[key[3]] = scheme(of, records, rows)
+        found.setdefault(kind_of(of, *key[:3]), {})[key[3]] = scheme(of, records, rows, [runs[row].seed for row in rows])
     return found
 
 
@@ -73,12 +75,13 @@ def kind_of(of: Comparison, partition: str, aggregation: str, mu: float) -> str:
     return f"{partition} data, {aggregation} rule" + (f", mu {mu:g}" if len(of.mus) > 1 else "")
 
 
-def scheme(of: Comparison, records: rundir.Arrays, rows: list[int]) -> Scheme:
+def scheme(of: Comparison, records: rundir.Arrays, rows: list[int], seeds: list[int]) -> Scheme:
     """Return some runs of the batch axis as one scheme."""
     clients = records["clients"][:, rows]
     counts = np.stack([np.bincount(run.ravel(), minlength=of.clients) for run in clients.swapaxes(0, 1)])
     successes = records["valid"][:, rows].sum(axis=-1).T.astype(np.float64)
     return Scheme(
+        seeds=seeds,
         asked=np.full(successes.shape, float(clients.shape[-1])),
         successes=successes,
         counts=counts,

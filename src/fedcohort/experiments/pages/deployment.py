@@ -23,6 +23,7 @@ def findings(folder: Path) -> Findings:
     names = sorted(fates)
     counts = np.array([[sum(fates[name].values()) for name in names]], dtype=np.int64)
     scheme = Scheme(
+        seeds=(0,),
         asked=np.array([[float(len(row["asked"])) for row in rows]]),
         successes=np.array([[float(row["arrived"]) for row in rows]]),
         counts=counts,

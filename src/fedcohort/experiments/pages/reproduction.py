@@ -53,25 +53,23 @@ def findings(folder: Path) -> Findings:
 def of_reports(folder: Path, reports: Mapping[str, Report], changes: Mapping[str, Any]) -> Findings:
     """Return the findings of reports that are already made."""
     results = [result for result in gathered(folder) if len(result.accuracy)]
-    more: dict[str, Any] = {}
-    kinds = trained_kinds(results)
+    kinds, targets = trained_kinds(results)
+    worlds = {(result.of.clients, result.of.rates) for result in results}
     for name in ONE:
         if (folder / name / "settings.json").exists():
             setting, played = simulated.stored(folder / name)
             kinds[f"{name}: selection only"] = simulated_schemes(setting, played)
-            more = {"rates": setting.rates, "classes": class_of(setting.num_clients, len(setting.rates))}
-    if results and len({(result.of.clients, result.of.rates) for result in results}) == 1:
-        of = results[0].of
-        if not more or len(more["classes"]) == of.clients:
-            more = {"rates": of.rates, "classes": class_of(of.clients, len(of.rates))}
-        else:
-            more = {}
+            worlds.add((setting.num_clients, setting.rates))
+    more: dict[str, Any] = {}
+    if len(worlds) == 1:  # pictures by class need the same clients everywhere
+        ((clients, rates),) = worlds
+        more = {"rates": rates, "classes": class_of(clients, len(rates))}
     about = [dict(result.about) for result in results]
     return Findings(
         title=f"The paper reproduced: {', '.join(reports)}",
         kinds=kinds,
         tables={f"{name}: {title}": rows for name, report in reports.items() for title, rows in report.tables.items()},
-        targets=results[0].of.targets if results else (),
+        targets=targets,
         lead=_lead(reports, results),
         notes=[note for report in reports.values() for note in report.notes],
         settings=dict(changes),
@@ -101,21 +99,23 @@ def _lead(reports: Mapping[str, Report], results: Sequence[Result]) -> list[str]
     return said
 
 
-def trained_kinds(results: Sequence[Result]) -> dict[str, dict[str, Scheme]]:
-    """Return runs that differ in scheme and seed alone as one kind; kinds of the same name are told apart by a number."""
+def trained_kinds(results: Sequence[Result]) -> tuple[dict[str, dict[str, Scheme]], dict[str, Sequence[float]]]:
+    """Return runs that differ in scheme and seed alone as one kind, and the kinds' targets; same names get a number."""
     groups: dict[str, dict[str, list[Result]]] = {}
     for result in results:
         alike = identity(replace(result.of, selectors=("random",), first_seed=0))
         groups.setdefault(alike, {}).setdefault(result.of.selectors[0], []).append(result)
     found: dict[str, dict[str, Scheme]] = {}
+    targets: dict[str, Sequence[float]] = {}
     for by_scheme in groups.values():
         of = next(iter(by_scheme.values()))[0].of
         name = (
             f"{of.dataset}, k={of.cohort}, {of.partitions[0]} data, {of.aggregations[0]} rule, mu {of.mus[0]:g}, {of.sampler}"
         )
         count = sum(known.split(" #")[0] == name for known in found)
-        found[f"{name} #{count + 1}" if count else name] = {scheme: _scheme(runs) for scheme, runs in by_scheme.items()}
-    return found
+        name += f" #{count + 1}" if count else ""
+        found[name], targets[name] = {scheme: _scheme(runs) for scheme, runs in by_scheme.items()}, of.targets
+    return found, targets
 
 
 def _scheme(runs: list[Result]) -> Scheme:
@@ -127,6 +127,7 @@ def _scheme(runs: list[Result]) -> Scheme:
 
     successes = np.stack([padded(run.valid) for run in runs])
     return Scheme(
+        seeds=[run.of.first_seed for run in runs],
         asked=np.where(np.isnan(successes), np.nan, float(runs[0].of.cohort)),
         successes=successes,
         counts=np.stack([run.counts for run in runs]).astype(np.int64),

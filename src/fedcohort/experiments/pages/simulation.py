@@ -38,7 +38,8 @@ def findings(folder: Path) -> Findings:
 
 def schemes(setting: Setting, results: dict[str, Played]) -> dict[str, Scheme]:
     """Return what was played, as a page takes it."""
+    asked, seeds = float(setting.cohort_size), setting.seed_list
     return {
-        name: Scheme(np.full(of.successes.shape, float(setting.cohort_size)), of.successes.astype(np.float64), of.counts)
+        name: Scheme(seeds, np.full(of.successes.shape, asked), of.successes.astype(np.float64), of.counts)
         for name, of in results.items()
     }

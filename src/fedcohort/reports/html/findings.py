@@ -16,10 +16,12 @@ Rows = Sequence[Mapping[str, Any]]
 class Scheme:
     """What came of one scheme, over S seeds; rounds that were not played, or not tested, are nan.
 
-    asked, successes: [S, T] updates asked for and used; counts: [S, K] times each client was asked, None if it is not known;
+    seeds: [S] which worlds they met, to be compared with other schemes in the same; asked, successes: [S, T] updates asked for
+    and used; counts: [S, K] times each client was asked, None if it is not known;
     accuracy: [S, T]; seconds: [S, T] that each round took; wasted: [S] client-seconds of updates that did not count.
     """
 
+    seeds: Sequence[int]
     asked: Floats
     successes: Floats
     counts: Ints | None = None
@@ -39,10 +41,8 @@ class Scheme:
 
     @property
     def final(self) -> Floats | None:
-        """The last accuracy that was tested, [S]; nan if none was."""
-        if self.accuracy is None:
-            return None
-        return np.array([run[~np.isnan(run)][-1] if (~np.isnan(run)).any() else np.nan for run in self.accuracy])
+        """The accuracy in the last round, [S]; nan for a run that has not come that far."""
+        return None if self.accuracy is None else self.accuracy[:, -1]
 
     def rounds_to(self, target: float) -> Floats | None:
         """The first round, counted from 1, that reaches an accuracy, [S]; nan if none does."""
@@ -64,13 +64,14 @@ class Findings:
 
     kinds: schemes by kind of run (partition, rule, …), which differ in nothing else; rates and classes [K]: success rate of
     each class of clients and each client's class; owners: samples of each label [K, C] by partition; fates: how often each
-    client came to what, by word; names: of the clients, if they have any; lead: sentences that go before the verdict.
+    client came to what, by word; names: of the clients, if they have any; targets: accuracies to be reached, by kind; lead:
+    sentences that go before the verdict.
     """
 
     title: str
     kinds: Mapping[str, Mapping[str, Scheme]]
     tables: Mapping[str, Rows] = field(default_factory=dict)
-    targets: Sequence[float] = ()
+    targets: Mapping[str, Sequence[float]] = field(default_factory=dict)
     rates: Sequence[float] = ()
     classes: Ints | None = None
     allocations: Mapping[str, Allocations] = field(default_factory=dict)
