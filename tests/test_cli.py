@@ -11,6 +11,7 @@ import pytest
 
 from fedcohort import __version__, cli
 from fedcohort.experiments import regret
+from fedcohort.experiments.allocations import load_allocations
 from fedcohort.experiments.comparison import Comparison
 from fedcohort.experiments.registry import NAMES
 from fedcohort.experiments.simulation import Setting
@@ -201,6 +202,26 @@ def test_a_folder_takes_the_same_settings_again_and_others_only_with_overwrite(c
 
     assert call(*simulate, "--rates", "0.2,0.7", "--overwrite")[0] == 0
     assert load(tmp_path / "run")[0]["rates"] == [0.2, 0.7]
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_probabilities_of_the_selectors_before_do_not_stay(call, tmp_path):
+    simulate = ("simulate", *TINY, "--out", "run", "--overwrite", "--selectors")
+    call(*simulate, "e3cs-0,random")
+    assert set(load_allocations(tmp_path / "run")) == {"e3cs-0"}
+    call(*simulate, "random")
+    assert load_allocations(tmp_path / "run") == {}
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_folder_of_training_is_refused(call, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/settings.toml").write_text("rounds = 3\n")
+    before = contents(tmp_path / "run")
+    code, _, err = call("simulate", *TINY, "--out", "run", "--overwrite")
+    assert code == 2
+    assert "out must not hold a training run, got run" in err
+    assert contents(tmp_path / "run") == before
 
 
 WRONG = {

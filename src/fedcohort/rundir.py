@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedcohort.store import load_arrays, written_whole
+from fedcohort.store import load_arrays, save_arrays, written_whole
 
 Arrays = dict[str, npt.NDArray[Any]]
 DATA = "data.sha256"
@@ -128,19 +128,18 @@ def discard(folder: Path) -> None:
     for name in ("settings.toml", "environment.json", DATA, "checkpoint.safetensors", "owners.npz"):
         (folder / name).unlink(missing_ok=True)
     for part in ("records", "allocations"):
-        for path in (folder / part).glob("*.npz"):
-            path.unlink()
+        discard_arrays(folder / part)
+
+
+def discard_arrays(folder: Path) -> None:
+    """Remove the chunks of a folder."""
+    for path in folder.glob("*.npz"):
+        path.unlink()
 
 
 def save_records(folder: Path, first_round: int, records: Arrays) -> None:
     """Write the records of some rounds as one chunk, named by its first round."""
     save_arrays(folder / "records" / f"{first_round:07d}.npz", records)
-
-
-def save_arrays(path: Path, arrays: Arrays) -> None:
-    """Write arrays as one file without pickle."""
-    with written_whole(path) as draft:
-        np.savez_compressed(draft, allow_pickle=False, **arrays)
 
 
 def load_records(folder: Path, rounds: int | None = None) -> Arrays:

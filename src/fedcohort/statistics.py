@@ -6,6 +6,8 @@ from math import exp, isnan, nan, sqrt
 
 import numpy as np
 
+from fedcohort.arrays import Floats
+
 # one-sided 95 % quantiles of Student's t by degrees of freedom; beyond them, from the normal's
 T95 = (6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.796, 1.782, 1.771, 1.761, 1.753)
 Z95 = 1.645
@@ -33,6 +35,11 @@ class Estimate:
         return f"{exp(self.mean):.2f}×" + ("" if isnan(self.error) else f" ± {exp(self.mean) * self.error:.2f}")
 
 
+def sd(values: Floats) -> float:
+    """Return the standard deviation over seeds; nan for fewer than two."""
+    return float(values.std(ddof=1)) if values.size > 1 else nan
+
+
 def t95(degrees: int) -> float:
     """Return the quantile; beyond the table by the first terms of its expansion in 1 / degrees, right to 0.001."""
     if degrees <= len(T95):
@@ -43,5 +50,4 @@ def t95(degrees: int) -> float:
 def estimate(values: Sequence[float]) -> Estimate:
     """Return mean and standard error of values over seeds; of none, nan."""
     known = np.asarray(values, dtype=np.float64)
-    error = float(known.std(ddof=1)) / sqrt(known.size) if known.size > 1 else nan
-    return Estimate(float(known.mean()) if known.size else nan, error, int(known.size))
+    return Estimate(float(known.mean()) if known.size else nan, sd(known) / sqrt(max(1, known.size)), int(known.size))

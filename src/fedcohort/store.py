@@ -26,11 +26,18 @@ def written_whole(path: Path) -> Iterator[Path]:
         draft.unlink(missing_ok=True)
 
 
-def claim(folder: Path, settings: Mapping[str, Any], overwrite: bool) -> None:
-    """Refuse a folder that holds the results of other settings, unless told to overwrite them."""
-    for part in (folder, *folder.parents):
+def check_folder(name: str, path: Path) -> None:
+    """Refuse a path that cannot be a folder, before anything is computed for it."""
+    for part in (path, *path.parents):
         if part.exists() and not part.is_dir():
-            raise ValueError(f"out must be a folder, got {folder}, where {part} is a file")
+            raise ValueError(f"{name} must be a folder, got {path}, where {part} is a file")
+
+
+def claim(folder: Path, settings: Mapping[str, Any], overwrite: bool) -> None:
+    """Refuse a folder of training, and one that holds the results of other settings, unless told to overwrite them."""
+    check_folder("out", folder)
+    if (folder / "settings.toml").exists():
+        raise ValueError(f"out must not hold a training run, got {folder}; choose another")
     if overwrite or not (folder / "settings.json").exists():
         return
     if read_settings(folder) != json.loads(json.dumps(settings)):
@@ -40,8 +47,7 @@ def claim(folder: Path, settings: Mapping[str, Any], overwrite: bool) -> None:
 def save(folder: Path, settings: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     """Write settings.json and results.npz; the settings come last, so that a folder with settings is complete."""
     (folder / "settings.json").unlink(missing_ok=True)
-    with written_whole(folder / "results.npz") as draft:
-        np.savez_compressed(draft, allow_pickle=False, **arrays)
+    save_arrays(folder / "results.npz", arrays)
     with written_whole(folder / "settings.json") as draft:
         draft.write_text(json.dumps(settings, indent=2) + "\n")
 
@@ -49,6 +55,15 @@ def save(folder: Path, settings: Mapping[str, Any], arrays: Mapping[str, npt.NDA
 def load(folder: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Return settings and arrays of a folder that `save` wrote."""
     return read_settings(folder), load_arrays(folder / "results.npz")
+
+
+def save_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Write arrays as one file without pickle."""
+    strange = [name for name, value in arrays.items() if value.dtype.hasobject]
+    if strange:
+        raise ValueError(f"{path} cannot keep {strange[0]!r}, an array of objects")
+    with written_whole(path) as draft, draft.open("wb") as file:
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # no array is named like its options
 
 
 def load_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:

@@ -90,6 +90,17 @@ def test_what_was_not_run_or_has_not_come_that_far_is_said():
     assert ours(Cell(()), [result(accuracy=(0.1,) * 7, rounds=9)], "final") == "unfinished"
 
 
+def test_all_rows_have_the_same_columns_though_the_paper_has_values_for_some_schemes_alone():
+    of = setting("cifar10", {"rounds": 800})  # E3CS-inc cannot be compared then
+    rows = {row["scheme"]: row for row in tables(of, cells([], of))["iid, FedAvg"]}
+    assert len({tuple(row) for row in rows.values()}) == 1
+    assert (rows["E3CS-inc"]["paper @45"], rows["Random"]["paper @45"]) == ("-", "121")
+
+
+def test_one_seed_of_several_that_got_there_has_no_spread():
+    assert theirs(Cell((100.0, inf, inf), 90.0), 0.45) == "90 (+10)?"
+
+
 def test_runs_that_have_not_come_that_far_are_counted_and_leave_the_spread_unknown():
     of = setting("cifar10", {})
     key = ("random", "iid", "paper", 0.0)

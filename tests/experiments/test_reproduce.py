@@ -283,6 +283,10 @@ def test_what_was_just_trained_is_shown_though_others_are_more_common():
         save(Path(f"run/runs-{number}.npz"), results)
     found = reproduce.run(["table3"], Path("run"), **TINY).reports["table3"].tables["non-iid, FedAvg"]
     assert {row["scheme"]: row["runs"] for row in found if row["runs"]} == {"E3CS-inc": 1, "Random": 1, "pow-d": 1}
+    done = reproduce.run(["table3"], Path("run"), **TINY)
+    reproduction.remember(Path("run"), ["table3"], done.changes)
+    shown = reproduction.findings(Path("run")).tables["table3: non-iid, FedAvg"]
+    assert list(shown) == list(done.reports["table3"].tables["non-iid, FedAvg"])  # on the page that is drawn again, too
 
 
 def test_a_page_of_results_from_elsewhere_can_be_written_again():

@@ -222,6 +222,14 @@ def test_a_round_that_is_being_written_is_left_out_and_a_damaged_one_refused(tmp
         findings(tmp_path)
 
 
+def test_federations_of_different_size_have_a_page_without_classes(tmp_path):
+    save(tmp_path / "runs-cifar10.npz", [result(accuracy=(0.1, 0.5), clients=clients, cohort=4) for clients in (20, 36)])
+    found = findings(tmp_path)
+    assert found.classes is None
+    assert len(found.kinds) == 2
+    assert page(found)
+
+
 def test_a_reproduction_has_a_page_with_its_tables_and_the_runs_that_differ_in_scheme_and_seed_alone(tmp_path):
     runs = [
         result(accuracy=(0.1, 0.5), selectors=(name,), first_seed=seed, partitions=(partition,), rounds=rounds)

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 
 from fedcohort.checks import known
 from fedcohort.cli.console import console, print_json, print_table, progress_bars, say
+from fedcohort.experiments.comparison import Comparison
 
 COMMON = (
     "dataset", "model", "selectors", "partitions", "aggregations", "seeds", "clients", "cohort", "rounds", "targets", "device",
@@ -34,7 +36,7 @@ def _compare(
     Example: fedcohort compare --dataset cifar10 --model cifar-cnn --clients 100 --cohort 20 --device cuda
     """
     from fedcohort import rundir
-    from fedcohort.experiments.comparison import Comparison, summary
+    from fedcohort.experiments.comparison import summary
     from fedcohort.experiments.pages.folder import write_report
     from fedcohort.store import save_csv
 
@@ -48,7 +50,7 @@ def _compare(
     rows = summary(of, rundir.load_records(out, of.rounds))
     save_csv(out / "summary.csv", rows)
     about = f"{of.dataset}, {of.model}, K={of.clients}, k={of.cohort}, T={of.rounds}, {of.seeds} seeds"
-    figures, page = draw(of, out, data), write_report(out)
+    figures, page = draw(of, out), write_report(out)
     if as_json:
         print_json({"command": "compare", "folder": out, "settings": of.as_dict(), "rows": rows})
         return
@@ -76,17 +78,15 @@ def by_kind(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
 
 def parsed(name: str, text: str | bool) -> Any:
     """Return a flag's value in the type of its setting: a list where the default is one, numbers where they are."""
-    from fedcohort.experiments.comparison import Comparison
-
     if isinstance(text, bool):
         return text
     default = getattr(Comparison(), name)
     if isinstance(default, tuple):
-        return tuple(_plain(name, part.strip()) for part in text.split(",") if part.strip())
-    return text if isinstance(default, str) and name != "eta" else _plain(name, text)
+        return tuple(_plain(part.strip()) for part in text.split(",") if part.strip())
+    return text if isinstance(default, str) and name != "eta" else _plain(text)
 
 
-def _plain(name: str, text: str) -> Any:
+def _plain(text: str) -> Any:
     for read in (int, float):
         try:
             return read(text)
@@ -95,12 +95,13 @@ def _plain(name: str, text: str) -> Any:
     return None if text.lower() == "none" else text
 
 
-def rounds_done(of: Any, out: Path, resume: bool, overwrite: bool) -> int:
+def rounds_done(of: Comparison, out: Path, resume: bool, overwrite: bool) -> int:
     """Return the rounds already done in the folder; refuse one that holds something else, or unfinished work unasked."""
     from fedcohort import rundir
+    from fedcohort.data import load
+    from fedcohort.store import check_folder
 
-    if out.exists() and not out.is_dir():
-        raise ValueError(f"out must be a folder, got the file {out}")
+    check_folder("out", out)
     settings = out / "settings.toml"
     if overwrite or not out.exists():
         return 0
@@ -108,16 +109,18 @@ def rounds_done(of: Any, out: Path, resume: bool, overwrite: bool) -> int:
         if any(out.iterdir()):
             raise ValueError(f"out must be a new or empty folder, got {out}; choose another or add --overwrite")
         return 0
-    if type(of).of(rundir.read_settings(settings)) != of:
+    if Comparison.of(rundir.read_settings(settings)) != of:
         raise ValueError(f"out must not hold a run of other settings, got {out}; choose another or add --overwrite")
     state = rundir.load_checkpoint(out, ("round",))
     done = int(state["round"]) if state else 0
     if done < of.rounds and not resume:
         raise ValueError(f"out must not hold an unfinished run, got {out} with {done} of {of.rounds} rounds; add --resume")
+    if of.dataset.endswith(".npz") and Path(of.dataset).exists():  # a file may have changed since
+        rundir.check_data(out, load(of.dataset).digest)
     return done
 
 
-def train(of: Any, out: Path, data: Path | None, overwrite: bool, log: str | None) -> None:
+def train(of: Comparison, out: Path, data: Path | None, overwrite: bool, log: str | None) -> None:
     """Play all rounds that are left; nothing is discarded or written before the data are there and the models fit them."""
     from fedcohort import rundir
     from fedcohort.data import load
@@ -139,22 +142,19 @@ def train(of: Any, out: Path, data: Path | None, overwrite: bool, log: str | Non
                 trial.run(lambda done, best: tell(f"{runs} runs: best accuracy {best.max():.3f}", done, of.rounds), saved=saved)
 
 
-def draw(of: Any, out: Path, data: Path | None) -> str:
+def draw(of: Comparison, out: Path) -> str:
     """Draw accuracy over rounds and who owns what, if matplotlib is there; return what to say of it."""
     from fedcohort import rundir
-    from fedcohort.data import label_counts, load
     from fedcohort.experiments.comparison import curves
-    from fedcohort.experiments.trial import owners_of
     from fedcohort.reports.figures import accuracy_over_rounds, available, labels_per_client, save_figures
+    from fedcohort.reports.report import NO_FIGURES
+    from fedcohort.store import load_arrays
 
     if not available():
-        return "No figures: they need pip install 'fedcohort[plots]'"
-    dataset = load(of.dataset, data)
-    rundir.check_data(out, dataset.digest)
+        return NO_FIGURES
     figures = {"accuracy": accuracy_over_rounds(curves(of, rundir.load_records(out, of.rounds)))}
-    for partition in of.partitions:
-        parts = owners_of(of, dataset, partition, of.first_seed).train
-        figures[f"owners-{partition}"] = labels_per_client(label_counts(dataset.y, parts, dataset.num_classes))
+    owners = load_arrays(out / "owners.npz")
+    figures |= {f"owners-{partition}": labels_per_client(counts) for partition, counts in owners.items()}
     paths = save_figures(figures, out)
     return f"Figures: {', '.join(path.name for path in paths if path.suffix == '.png')}"
 
@@ -196,9 +196,6 @@ def _with_flags(command: Callable[..., None]) -> Callable[..., None]:
 
 def _settings() -> tuple[dict[str, str], set[str]]:
     """Return every setting's help with its default, and those that are on or off."""
-    from dataclasses import fields
-
-    from fedcohort.experiments.comparison import Comparison
 
     def shown(value: Any) -> str:
         return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value).lower()

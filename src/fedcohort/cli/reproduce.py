@@ -90,8 +90,8 @@ def reproduce(
     figures = {name: library.write(report, home / name) for name, report in done.reports.items()}
     paths = [] if export is None else library.export(source or out or OUT, export)
     if source is None or out is not None:
-        pages.remember(home, names, changes, source)
-    page = write_page(pages.of_reports(source or home, done.reports, changes), home)
+        pages.remember(home, names, done.changes, source)
+    page = write_page(pages.of_reports(source or home, done.reports, done.changes), home)
     if as_json:
         tables = {name: report.tables for name, report in done.reports.items()}
         print_json({"command": "reproduce", "folder": home, "tables": tables, "stopped": done.stopped, "absent": done.absent})

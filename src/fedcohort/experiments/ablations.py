@@ -8,11 +8,11 @@ from typing import Any
 
 from fedcohort.experiments import published
 from fedcohort.experiments.artefact import Changes, Pool, about, title_of
-from fedcohort.experiments.cells import Cell, values
+from fedcohort.experiments.cells import values
 from fedcohort.experiments.comparison import Comparison
-from fedcohort.experiments.paper import SUBSETS, setting
+from fedcohort.experiments.paper import setting, whole_setting
 from fedcohort.experiments.results import Result
-from fedcohort.experiments.tabulate import Rows, amount, heading, in_numbers, label, ours, quantities
+from fedcohort.experiments.tabulate import Rows, amount, columns, in_numbers, label, ours, ours_alone, quantities
 from fedcohort.reports.report import Report
 from fedcohort.statistics import estimate
 
@@ -36,12 +36,11 @@ def settings(changes: Changes) -> list[Comparison]:
 
 def report(changes: Changes, pool: Pool) -> Report:
     """Return one table per ablation and partition."""
-    everything = {name: value for name, value in changes.items() if name not in SUBSETS}
-    base = _made(everything)
-    exact = _made(everything, selectors=(*E3CS, "e3cs-robust"), sampler="systematic")
+    base = whole_setting(TASK, changes, mus=(0.0,))
+    exact = whole_setting(TASK, changes, mus=(0.0,), selectors=(*E3CS, "e3cs-robust"), sampler="systematic")
     plain, sampled = pool.cells(base), pool.cells(exact)
     single, half = (
-        pool.cells(_made(everything, selectors=FEW, precision=precision, device="cuda"), ("precision",))
+        pool.cells(whole_setting(TASK, changes, mus=(0.0,), selectors=FEW, precision=precision, device="cuda"), ("precision",))
         for precision in ("float32", "bf16")
     )
     tables: dict[str, Rows] = {}
@@ -66,10 +65,10 @@ def report(changes: Changes, pool: Pool) -> Report:
             },
         }
         for name, variants in ablations.items():
-            tables[f"{name}, {label(partition)}"] = (beside if name != TESTS else both_tests)(base, variants)
+            tables[f"{name}, {label(partition)}"] = both_tests(variants) if name == TESTS else beside(base, variants)
             numbers += [
                 {"ablation": name, "partition": partition, "selector": selector, "variant": variant}
-                | in_numbers(Cell(tuple(values(here, quantity).values())), here, quantity)
+                | in_numbers(ours_alone(here, quantity), here, quantity)
                 for (variant, selector), here in variants.items()
                 for quantity in (quantities(base) if name != TESTS else ("final", "official"))
             ]
@@ -88,10 +87,8 @@ def beside(of: Comparison, variants: Variants) -> Rows:
     firsts: dict[str, list[Result]] = {}
     for (variant, selector), runs in variants.items():
         first = firsts.setdefault("e3cs-0" if selector == "e3cs-robust" else selector, runs)
-        row: dict[str, Any] = {"scheme": published.SCHEMES.get(selector, selector), "variant": variant, "runs": len(runs)}
-        for quantity in quantities(of):
-            row |= {heading(quantity): ours(Cell(tuple(values(runs, quantity).values())), runs, quantity)}
-        rows.append(row | {"difference": "" if first is runs else _difference(runs, first)})
+        who = {"scheme": published.SCHEMES.get(selector, selector), "variant": variant}
+        rows.append(who | columns(of, runs) | {"difference": "" if first is runs else _difference(runs, first)})
     return rows
 
 
@@ -103,11 +100,11 @@ def _difference(runs: list[Result], first: list[Result]) -> str:
     return f"{100 * gap.mean:+.2f}" + ("" if gap.runs < 2 else f" ± {amount(gap.error, 'final')}")
 
 
-def both_tests(of: Comparison, variants: Variants) -> Rows:
+def both_tests(variants: Variants) -> Rows:
     """Return one row per scheme: final accuracy on the clients' own test data and on the official test set."""
     rows = []
     for (_, selector), runs in variants.items():
-        reserved, official = (Cell(tuple(values(runs, what).values())) for what in ("final", "official"))
+        reserved, official = (ours_alone(runs, what) for what in ("final", "official"))
         rows.append(
             {
                 "scheme": published.SCHEMES[selector],
@@ -118,9 +115,3 @@ def both_tests(of: Comparison, variants: Variants) -> Rows:
             }
         )
     return rows
-
-
-def _made(changes: Changes, **own: Any) -> Comparison:
-    of = setting(TASK, changes, mus=(0.0,), **own)
-    assert of is not None
-    return of

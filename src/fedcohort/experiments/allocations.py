@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.reports.html.findings import Allocations
-from fedcohort.rundir import Arrays, save_arrays
+from fedcohort.rundir import Arrays
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.protocol import Selector
-from fedcohort.store import load_arrays
+from fedcohort.store import load_arrays, save_arrays
 
 ROUNDS = 100  # looked at, of however many are played
 CLIENTS = 2000  # a larger federation fits no picture, and a look would cost more than the round

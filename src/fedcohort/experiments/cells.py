@@ -14,6 +14,7 @@ from fedcohort.arrays import Floats
 from fedcohort.experiments.comparison import Comparison, places
 from fedcohort.experiments.results import Result, alone, identity
 from fedcohort.metrics import first_at
+from fedcohort.statistics import sd
 
 Quantity = float | str  # a target accuracy: the first round that reaches it; "final", "official": accuracy in the last round
 Key = tuple[str, str, str, float]  # selector, partition, aggregation, mu
@@ -93,7 +94,7 @@ class Cell:
     @property
     def sd(self) -> float:
         """Standard deviation over seeds; nan for fewer than two."""
-        return float(self.reached.std(ddof=1)) if self.reached.size > 1 else nan
+        return sd(self.reached)
 
     @property
     def difference(self) -> float:

@@ -14,6 +14,7 @@ from fedcohort.metrics import first_at, jain
 from fedcohort.rundir import Arrays
 from fedcohort.selection.registry import PAPER_SELECTORS, SELECTORS
 from fedcohort.selection.sampling import SAMPLERS
+from fedcohort.statistics import sd
 from fedcohort.world.volatility import PAPER_RATES
 
 
@@ -83,7 +84,7 @@ class Comparison:
         whole("cohort", self.cohort, 1, self.clients)
         for name in ("seeds", "rounds", "batch_size", "evaluate_every", "checkpoint_every"):
             whole(name, getattr(self, name), 1)
-        for name in ("candidates", "samples_per_client", "slots"):
+        for name in ("samples_per_client", "slots"):
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name), 1)
         whole("first_seed", self.first_seed, 0, 2**62)
@@ -207,7 +208,7 @@ def _row(of: Comparison, key: tuple[str, str, float, str], records: Arrays) -> d
         )
     return row | {
         "final": float(final.mean()),
-        "sd": float(final.std(ddof=1)) if final.size > 1 else float("nan"),
+        "sd": sd(final),
         "success": float(records["valid"].mean()),
         "Jain": float(jain(counts).mean()),
         "wasted s": float(records["wasted_seconds"].sum(axis=0).mean()),

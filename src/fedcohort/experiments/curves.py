@@ -1,7 +1,7 @@
 """Accuracy over rounds, with bands over seeds and the paper's table values as marks."""
 
 from collections.abc import Mapping, Sequence
-from math import inf, nan
+from math import inf
 
 import numpy as np
 
@@ -10,11 +10,12 @@ from fedcohort.experiments import published
 from fedcohort.experiments.artefact import Changes, Pool, about, title_of
 from fedcohort.experiments.cells import Cells
 from fedcohort.experiments.comparison import Comparison
-from fedcohort.experiments.paper import SUBSETS, setting
+from fedcohort.experiments.paper import whole_setting
 from fedcohort.experiments.results import Result
 from fedcohort.experiments.tabulate import Rows, label, update
 from fedcohort.reports.figures import Figure, accuracy_over_rounds
 from fedcohort.reports.report import Report
+from fedcohort.statistics import sd
 
 Panels = dict[str, dict[str, Floats]]
 Marks = dict[str, dict[str, list[tuple[float, float]]]]
@@ -23,8 +24,7 @@ POINTS = 10  # rows of a curve in a table
 
 def report(name: str, title: str, task: str, changes: Changes, pool: Pool) -> Report:
     """Return the curves of a task, one panel per partition and update rule."""
-    of = setting(task, {key: value for key, value in changes.items() if key not in SUBSETS})
-    assert of is not None
+    of = whole_setting(task, changes)
     found = pool.cells(of)
     panels = {kind: drawn for kind, drawn in by_kind(found).items() if drawn}
 
@@ -68,7 +68,7 @@ def sampled(curves: Mapping[str, Floats]) -> Rows:
 def points(curves: Mapping[str, Floats]) -> Rows:
     """Return the same points for machines: mean, runs and standard deviation."""
     return [
-        {"scheme": name, "round": t, "mean": at.mean(), "runs": at.size, "sd": at.std(ddof=1) if at.size > 1 else nan}
+        {"scheme": name, "round": t, "mean": at.mean(), "runs": at.size, "sd": sd(at)}
         for name, curve in curves.items()
         for t in some_rounds(curves)
         if t <= curve.shape[1]

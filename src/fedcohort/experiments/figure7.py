@@ -2,11 +2,10 @@
 
 from fedcohort.experiments import published
 from fedcohort.experiments.artefact import Changes, Pool, about
-from fedcohort.experiments.cells import Cell, values
 from fedcohort.experiments.comparison import Comparison
 from fedcohort.experiments.curves import Panels, by_kind
 from fedcohort.experiments.paper import COHORTS, SUBSETS, TASKS, setting
-from fedcohort.experiments.tabulate import Rows, heading, label, long_rows, ours, quantities
+from fedcohort.experiments.tabulate import Rows, columns, label, long_rows
 from fedcohort.reports.figures import Figure, accuracy_over_rounds
 from fedcohort.reports.report import Report
 
@@ -32,9 +31,7 @@ def report(changes: Changes, pool: Pool) -> Report:
             if drawn:
                 panels[f"{of.dataset}, {kind.split(',')[0]}, k = {of.cohort}"] = drawn
         for (selector, partition, _, _), runs in found.items():
-            row = {"scheme": published.SCHEMES.get(selector, selector), "k": of.cohort, "runs": len(runs)}
-            for quantity in quantities(of):
-                row |= {heading(quantity): ours(Cell(tuple(values(runs, quantity).values()), None), runs, quantity)}
+            row = {"scheme": published.SCHEMES.get(selector, selector), "k": of.cohort} | columns(of, runs)
             tables.setdefault(f"{of.dataset}, T={of.rounds}, {label(partition)}", []).append(row)
         numbers += [{"dataset": of.dataset, "rounds": of.rounds, "k": of.cohort} | row for row in long_rows(of, found)]
         notes += [line for line in about(found) if line not in notes]

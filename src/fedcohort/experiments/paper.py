@@ -47,6 +47,12 @@ def setting(task: str, changes: Mapping[str, Any], **own: Any) -> Comparison | N
     return Comparison.of(values)
 
 
+def whole_setting(task: str, changes: Mapping[str, Any], **own: Any) -> Comparison:
+    """Return the same with all runs that the task has, whatever subset was asked for: what is shown is shown whole."""
+    values = PAPER | {"dataset": task} | TASKS[task] | {name: v for name, v in changes.items() if name not in SUBSETS} | own
+    return Comparison.of(values)
+
+
 def check_changes(changes: Mapping[str, Any], names: Collection[str]) -> None:
     """Refuse changes that no artefact knows, or one of these cannot take, by name, bound and value."""
     every = {"selectors": [*PAPER_SELECTORS, "e3cs-robust"], "partitions": PAPER["partitions"], "mus": PAPER["mus"]}
@@ -58,10 +64,9 @@ def check_changes(changes: Mapping[str, Any], names: Collection[str]) -> None:
                 raise ValueError(f"mus must be of {', '.join(f'{mu:g}' for mu in every[name])}, got {part!r}")
             if name != "mus":
                 known(name.removesuffix("s"), part, every[name])
-    everywhere = {name: value for name, value in changes.items() if name not in SUBSETS}
-    setting("cifar10", everywhere)
+    whole_setting("cifar10", changes)
     for cohort in COHORTS if {"figure7", "claims"} & set(names) else ():
-        setting("cifar10", everywhere, cohort=cohort)
+        whole_setting("cifar10", changes, cohort=cohort)
 
 
 def fitted(data: Dataset, clients: int) -> dict[str, Any]:

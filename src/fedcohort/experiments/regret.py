@@ -23,6 +23,7 @@ from fedcohort.metrics import (
 )
 from fedcohort.reports.figures import Figure, regret_and_bounds
 from fedcohort.selection.e3cs import E3CS
+from fedcohort.statistics import estimate
 from fedcohort.world.volatility import bernoulli, class_rates, replay
 
 SETTING = Setting(selectors=("e3cs-0", "e3cs-0.5", "e3cs-0.8", "e3cs-inc"), seeds=100)
@@ -181,7 +182,7 @@ def _row(case: Case, played: Played) -> dict[str, Any]:
         "case": f"{case.group}, {case.variant}",
         "eta": case.eta,
         "regret, best fixed": float(regret.mean()),
-        "standard error": float(regret.std(ddof=1) / sqrt(regret.size)) if regret.size > 1 else float("nan"),
+        "standard error": estimate(regret.tolist()).error,
         "regret, clairvoyant": float(ahead.sum(axis=-1).mean()),
         "paper's bound": bound,
         "corrected bound": float(bound_so_far(case, sharp=True)[-1]) if case.covered else float("nan"),

@@ -17,21 +17,23 @@ from fedcohort.experiments import claims, simulated
 from fedcohort.experiments.artefact import Changes, Pool
 from fedcohort.experiments.cells import Cells, Quantity, values
 from fedcohort.experiments.evidence import BySeed, Evidence
-from fedcohort.experiments.paper import COHORTS, SUBSETS, TASKS, check_changes, fitted, setting
+from fedcohort.experiments.paper import COHORTS, TASKS, check_changes, fitted, whole_setting
 from fedcohort.experiments.registry import EXPERIMENTS, NAMES, artefacts
 from fedcohort.experiments.results import Result, gathered, identity, save
 from fedcohort.experiments.simulation import Progress
 from fedcohort.experiments.tabulate import heading
 from fedcohort.reports.report import Report
 from fedcohort.reports.report import write as write
+from fedcohort.store import check_folder
 from fedcohort.world.volatility import class_of
 
 
 @dataclass(frozen=True, eq=False)
 class Done:
-    """What a call came to: reports by name, data sets that could not be had and why, and where the time was up, if it was."""
+    """What a call came to: reports by name, under which changes, which data could not be had and why, where the time was up."""
 
     reports: Mapping[str, Report]
+    changes: Changes
     absent: Mapping[str, str] = field(default_factory=dict)
     stopped: str = ""
 
@@ -61,18 +63,18 @@ def run(
 
         changes["device"] = str(device_of(changes["device"]))
     check_changes(changes, chosen)
-    _check_folder("out", out)
+    check_folder("out", out)
     for name, experiment in experiments.items():
         simulated.played(name, experiment, out / name, overwrite, told)
     if not wanted:
-        return Done(reports(chosen, out, changes))
+        return Done(reports(chosen, out, changes), changes)
     from fedcohort.experiments.training import Training
 
     training = Training(out, data, until, told, about or {})
     changes = {"precision": "float32"} | _fitted(changes, training)  # what is shown is what was asked for
     for name in wanted:
         training.complete(artefacts()[name].settings(changes))
-    return Done(reports(chosen, out, changes), training.absent, training.stopped)
+    return Done(reports(chosen, out, changes), changes, training.absent, training.stopped)
 
 
 def shown(names: Sequence[str], source: Path, **changes: Any) -> Done:
@@ -81,19 +83,13 @@ def shown(names: Sequence[str], source: Path, **changes: Any) -> Done:
     check_changes({name: value for name, value in changes.items() if name != "precision"}, chosen)
     if not source.is_dir():
         raise ValueError(f"from must be a folder of results, got {source}")
-    return Done(reports(chosen, source, changes))
+    return Done(reports(chosen, source, changes), changes)
 
 
 def chosen_of(names: Sequence[str]) -> list[str]:
     """Return the artefacts that are named, each once, in the order of the list of all; all for "all"."""
     wanted = [known("name", name, [*NAMES, "all"]) for name in names]
     return [name for name in NAMES if name in wanted or "all" in wanted]
-
-
-def _check_folder(name: str, path: Path) -> None:
-    for part in (path, *path.parents):
-        if part.exists() and not part.is_dir():
-            raise ValueError(f"{name} must be a folder, got {path}, where {part} is a file")
 
 
 def _fitted(changes: Changes, training: Any) -> dict[str, Any]:
@@ -125,23 +121,19 @@ def reports(names: Sequence[str], source: Path, changes: Changes) -> dict[str, R
 
 def powd(pool: Pool, changes: Changes, rounds: int) -> dict[int, Result]:
     """Return the finished training runs of pow-d that figures 3 and 4 can show, by seed: CIFAR-10, non-iid, FedAvg."""
-    of = setting("cifar10", {name: value for name, value in changes.items() if name not in SUBSETS} | {"rounds": rounds})
-    assert of is not None
-    runs = pool.cells(of)["pow-d", "primary-label", "paper", 0.0]
+    runs = pool.cells(whole_setting("cifar10", {**changes, "rounds": rounds}))["pow-d", "primary-label", "paper", 0.0]
     return {run.of.first_seed: run for run in runs if run.finished}
 
 
 def evidence(source: Path, pool: Pool, changes: Changes) -> Evidence:
     """Return what the claims are judged by: trained runs, and simulations where a folder holds them."""
-    everything = {name: value for name, value in changes.items() if name not in SUBSETS}
     found: dict[tuple[str, int], Cells] = {}
     played: dict[str, int] = {}
     datasets: dict[str, str] = {}
     labels: dict[str, str] = {}
     for task in TASKS:
         for cohort in COHORTS:
-            of = setting(task, everything, cohort=cohort)
-            assert of is not None
+            of = whole_setting(task, changes, cohort=cohort)
             found[task, cohort], played[task], datasets[task] = pool.cells(of), of.rounds, of.dataset
             if (of.dataset, of.rounds) != (task, TASKS[task]["rounds"]):
                 labels[task] = f"{of.dataset}, T={of.rounds}, {heading(of.targets[0])}"
@@ -164,7 +156,7 @@ def export(out: Path, to: Path, ending: str = ".parquet") -> list[Path]:
     ending: .parquet, or .npz where there is no pyarrow; both are read by `reports`.
     """
     known("ending", ending, (".parquet", ".npz"))
-    _check_folder("export", to)
+    check_folder("export", to)
     if out != to:
         simulated.export(out, to)
     both: dict[str, Result] = {}

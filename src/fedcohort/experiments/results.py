@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fedcohort import rundir
 from fedcohort.arrays import Ints
 from fedcohort.experiments.comparison import Comparison, Place, places
-from fedcohort.store import load_arrays, written_whole
+from fedcohort.store import load_arrays, save_arrays, written_whole
 
 Array = npt.NDArray[Any]
 KEPT = {"accuracy": np.float32, "loss": np.float32, "official": np.float32, "valid": np.uint16, "counts": np.uint32}
@@ -88,12 +88,12 @@ def save(path: Path, results: Sequence[Result]) -> None:
     """Write results as Parquet or npz, by the ending of the path."""
     settings = [json.dumps(result.of.as_dict()) for result in results]
     about = [json.dumps(dict(result.about)) for result in results]
+    if path.suffix == ".npz":
+        arrays: dict[str, Array] = {f"{i}/{name}": getattr(r, name) for i, r in enumerate(results) for name in KEPT}
+        save_arrays(path, {"settings": np.array(settings), "about": np.array(about)} | arrays)
+        return
     with written_whole(path) as draft:
-        if path.suffix == ".npz":
-            arrays: dict[str, Array] = {f"{i}/{name}": getattr(r, name) for i, r in enumerate(results) for name in KEPT}
-            np.savez_compressed(draft, allow_pickle=False, settings=np.array(settings), about=np.array(about), **arrays)
-        else:
-            _save_parquet(draft, results, settings, about)
+        _save_parquet(draft, results, settings, about)
 
 
 def _save_parquet(path: Path, results: Sequence[Result], settings: list[str], about: list[str]) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 
 from fedcohort.experiments import published
 from fedcohort.experiments.artefact import Changes, Pool, about, title_of
-from fedcohort.experiments.cells import Cell, Quantity, value, values
+from fedcohort.experiments.cells import Quantity, value
 from fedcohort.experiments.comparison import Comparison
 from fedcohort.experiments.paper import SUBSETS, setting
 from fedcohort.experiments.results import Result
-from fedcohort.experiments.tabulate import Rows, heading, label, long_rows, ours, quantities
+from fedcohort.experiments.tabulate import Rows, columns, heading, label, long_rows
 from fedcohort.reports.report import Report
 from fedcohort.statistics import estimate
 from fedcohort.world.volatility import class_rates
@@ -61,9 +61,7 @@ def report(changes: Changes, pool: Pool) -> Report:
         notes |= dict.fromkeys(about(found))
         for (selector, partition, _, _), here in found.items():
             runs[rule, partition, selector] = here
-            row = {"scheme": published.SCHEMES[selector], "runs": len(here)}
-            for quantity in quantities(of):
-                row |= {heading(quantity): ours(Cell(tuple(values(here, quantity).values())), here, quantity)}
+            row = {"scheme": published.SCHEMES[selector]} | columns(of, here)
             tables.setdefault(f"{label(partition)}, {rule}", []).append(row)
         numbers += [{"rule": rule} | row for row in long_rows(of, found)]
     of = asked["paper"]

@@ -30,6 +30,7 @@ def played(name: str, experiment: Experiment, folder: Path, overwrite: bool, tol
     if (folder / "settings.json").exists() and not overwrite:
         return stored(folder)[1]
     results = experiment.run(experiment.setting, told)
+    rundir.discard_arrays(folder / "allocations")  # of the selectors before
     save(folder, settings, arrays(results))
     rundir.write_environment(folder)
     return results

@@ -16,6 +16,7 @@ from fedcohort.rounds import play
 from fedcohort.selection.protocol import Selector
 from fedcohort.selection.registry import SELECTORS, Federation, make_selector
 from fedcohort.selection.sampling import SAMPLERS
+from fedcohort.statistics import sd
 from fedcohort.world.volatility import PAPER_RATES, bernoulli, class_of, class_rates
 
 Progress = Callable[[str, int, int], None]  # part, rounds done, rounds in all
@@ -143,7 +144,7 @@ def summary(setting: Setting, results: dict[str, Played]) -> list[dict[str, Any]
             "selector": name,
             "success ratio": float(cep.mean() / (setting.rounds * setting.cohort_size)),
             "CEP": float(cep.mean()),
-            "CEP sd": float(cep.std(ddof=1)) if cep.size > 1 else float("nan"),
+            "CEP sd": sd(cep.astype(np.float64)),
             "Jain": float(jain(played.counts).mean()),
             "asked, by class": "/".join(f"{median:.0f}" for median in medians),
         }

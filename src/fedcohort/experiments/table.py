@@ -2,15 +2,14 @@
 
 from fedcohort.experiments import published
 from fedcohort.experiments.artefact import Changes, Pool, about, title_of
-from fedcohort.experiments.paper import SUBSETS, setting
+from fedcohort.experiments.paper import whole_setting
 from fedcohort.experiments.tabulate import LEGEND, long_rows, tables
 from fedcohort.reports.report import Report
 
 
 def report(name: str, task: str, number: str, changes: Changes, pool: Pool) -> Report:
     """Return the table of a task, all of it: what was not run is shown as such."""
-    of = setting(task, {key: value for key, value in changes.items() if key not in SUBSETS})
-    assert of is not None
+    of = whole_setting(task, changes)
     found = pool.cells(of)
     notes = (
         [LEGEND] if of.dataset in published.TABLES else [f"Other data than the paper's Table {number}: no published values."]

@@ -54,6 +54,9 @@ def tables(of: Comparison, found: Cells) -> dict[str, Rows]:
             if cell.paper is not None:
                 row[f"paper {heading(quantity)}"] = theirs(cell, quantity)
         made.setdefault(title, []).append(row)
+    for title, rows in made.items():  # one column for all: the paper may have a value for some of the schemes alone
+        columns = max(rows, key=len)
+        made[title] = [{name: row.get(name, "-") for name in columns} for row in rows]
     return made
 
 
@@ -69,6 +72,17 @@ def long_rows(of: Comparison, found: Cells) -> Rows:
                 | {"paper": cell.paper, "difference": cell.difference, "paper outside mean ± 2 sd": cell.outside}
             )
     return rows
+
+
+def ours_alone(runs: Sequence[Result], quantity: Quantity) -> Cell:
+    """Return a cell without the paper's side."""
+    known = tuple(values(runs, quantity).values())
+    return Cell(known, pending=len(runs) - len(known))
+
+
+def columns(of: Comparison, runs: Sequence[Result]) -> dict[str, Any]:
+    """Return how many runs there are, and our side of each quantity."""
+    return {"runs": len(runs)} | {heading(one): ours(ours_alone(runs, one), runs, one) for one in quantities(of)}
 
 
 def in_numbers(cell: Cell, runs: Sequence[Result], quantity: Quantity) -> dict[str, Any]:
@@ -111,7 +125,7 @@ def theirs(cell: Cell, quantity: Quantity) -> str:
     paper = cell.paper if cell.paper is not None else inf
     value = "never" if paper == inf else amount(paper, quantity)
     gap = "" if isnan(cell.difference) else f" ({'+' if cell.difference >= 0 else '−'}{amount(abs(cell.difference), quantity)})"
-    unsure = len(cell.values) == 1 or (cell.values and cell.pending)
+    unsure = len(cell.values) == 1 or cell.reached.size == 1 or (cell.values and cell.pending)
     return value + gap + {True: "*", False: "", None: "?" if unsure else ""}[cell.outside]
 
 

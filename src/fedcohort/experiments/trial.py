@@ -20,6 +20,7 @@ from fedcohort.learning.models import make_model
 from fedcohort.rng import stream
 from fedcohort.rounds import Lockstep, Record, play
 from fedcohort.selection.registry import Federation, make_selector
+from fedcohort.store import save_arrays
 from fedcohort.world.volatility import bernoulli, class_rates, local_epochs, timed
 
 CHECKPOINT = ("round", "mode", "engine", "selectors")
@@ -139,7 +140,7 @@ class Trial:
         """
         of, kept, watch = self.of, [], Watch(self.of.rounds)
         rundir.write_data(self.folder, self.digest)
-        rundir.save_arrays(self.folder / "owners.npz", self.labels)
+        save_arrays(self.folder / "owners.npz", self.labels)
         self._watch(watch, self.done)
         played = play(self.selector, self.world(), of.rounds, self.engine, deadline=of.last_second, start=self.done)
         for round, record in enumerate(played, start=self.done):

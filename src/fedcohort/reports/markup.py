@@ -14,7 +14,7 @@ def as_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return a Markdown table with the keys of the first row as header; no rows, nothing."""
     if not rows:
         return ""
-    lines = [list(rows[0]), ["---"] * len(rows[0]), *([shown(value) for value in row.values()] for row in rows)]
+    lines = [list(rows[0]), ["---"] * len(rows[0]), *([shown(row.get(key)) for key in rows[0]] for row in rows)]
     return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
 
 
@@ -22,7 +22,7 @@ def as_latex(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
     """Return a LaTeX table, to be used with the package booktabs; no rows, nothing."""
     if not rows:
         return ""
-    head, *body = [list(rows[0]), *([shown(value) for value in row.values()] for row in rows)]
+    head, *body = [list(rows[0]), *([shown(row.get(key)) for key in rows[0]] for row in rows)]
     text = [
         r"\begin{table}",
         r"\centering",

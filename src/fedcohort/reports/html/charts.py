@@ -10,6 +10,7 @@ from fedcohort.arrays import Floats
 from fedcohort.reports.html.findings import Findings, Scheme
 from fedcohort.reports.html.series import curve, in_words, over_time, plain
 from fedcohort.reports.palette import place_of, style_of
+from fedcohort.statistics import sd
 
 Series = dict[str, Any]  # name, colour and dash (places in the palette), data by column
 BAND = "Lines are means over seeds, bands one standard deviation."
@@ -119,7 +120,7 @@ def wasted_work(of: Findings) -> Chart | None:
         known = {name: scheme.wasted for name, scheme in schemes.items() if scheme.wasted is not None}
         if known:
             choices[kind] = [
-                series(name, {"x": [name], "y": plain([wasted.mean()]), "sd": plain([_sd(wasted)])})
+                series(name, {"x": [name], "y": plain([wasted.mean()]), "sd": plain([sd(wasted)])})
                 for name, wasted in known.items()
             ]
             summary[kind] = "Wasted client-seconds: " + ", ".join(f"{n} {in_words(w, 0)}" for n, w in known.items()) + "."
@@ -145,7 +146,7 @@ def fairness_against_accuracy(of: Findings) -> Chart | None:
             if fairness is None or gained is None or np.isnan(gained).all():
                 continue
             known = gained[~np.isnan(gained)]
-            data = {"x": [fairness.mean()], "y": [known.mean()], "sd x": [_sd(fairness)], "sd y": [_sd(known)]}
+            data = {"x": [fairness.mean()], "y": [known.mean()], "sd x": [sd(fairness)], "sd y": [sd(known)]}
             points.append(series(name, {column: plain(value) for column, value in data.items()}))
         if len(points) > 1:
             choices[kind] = points
@@ -162,7 +163,3 @@ def fairness_against_accuracy(of: Findings) -> Chart | None:
     return Chart(
         "fairness", f"Fairness against {'accuracy' if trained else 'success'}", caption, "dots", axes, columns, choices, summary
     )
-
-
-def _sd(values: Floats) -> float:
-    return float(values.std(ddof=1)) if values.size > 1 else float("nan")

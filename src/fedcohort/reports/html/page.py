@@ -105,7 +105,7 @@ def _table(title: str, rows: Rows) -> str:
         return ""
     wordy = {key for row in rows for key, value in row.items() if len(shown(value)) > WORDY}
     head = "".join(f'<th scope="col"{_class(key, wordy)}>{escape(key)}</th>' for key in rows[0])
-    body = "".join(f"<tr>{_cells(row, wordy)}</tr>" for row in rows)
+    body = "".join(f"<tr>{_cells({key: row.get(key) for key in rows[0]}, wordy)}</tr>" for row in rows)
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(title)}"><table><caption>{escape(title)}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"

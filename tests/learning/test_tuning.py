@@ -1,0 +1,31 @@
+import numpy as np
+import pytest
+import torch
+
+from fedcohort.learning.tuning import slots_for
+
+CPU = torch.device("cpu")
+SLOTS = {  # 0.35 of those asked, where all train equally long; in eights
+    "0.35 of 40 is 14": (40.0, 8),
+    "0.35 of 80 is 28": (80.0, 24),
+    "few": (1.0, 8),
+    "no more than fit the cache": (5000.0, 128),
+}
+
+
+@pytest.mark.parametrize(("asked", "slots"), SLOTS.values(), ids=SLOTS)
+def test_slots_grow_with_how_many_are_asked(asked, slots):
+    assert slots_for(asked, np.array([3, 3, 3]), CPU, bytes_per_slot=1) == slots
+
+
+def test_clients_that_end_early_make_room_for_others():
+    assert slots_for(80.0, np.array([4, 2, 2, 0]), CPU, bytes_per_slot=1) == 8  # half of 28
+
+
+def test_on_a_gpu_memory_is_the_limit(monkeypatch):
+    free = {"mem_get_info": (6000, 99999), "memory_reserved": 5000, "memory_allocated": 1000}
+    for name, value in free.items():
+        monkeypatch.setattr(torch.cuda, name, lambda device, value=value: value)
+    gpu = torch.device("cuda")
+    assert slots_for(100.0, np.array([1]), gpu, bytes_per_slot=1) == 64  # 0.7 of 100 is 70
+    assert slots_for(100.0, np.array([1]), gpu, bytes_per_slot=150) == 40  # 0.6 of 6,000 free and 4,000 kept is 6,000
