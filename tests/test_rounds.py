@@ -201,6 +201,46 @@ def test_a_restored_lock_step_goes_on_exactly_and_skips_the_rounds_it_has_seen()
     assert same(whole.state_dict(), rest.state_dict())
 
 
+@pytest.mark.parametrize(
+    ("row", "deadline", "message"),
+    [
+        (np.array([0, 1, 1, 0, 1, 1]), inf, r"world must say who answers \(bool\), .*, got int64"),
+        (np.array([1.0, nan, 1.0, 1.0, 1.0, 1.0]), 2.0, "world must say who answers .*, got nan"),
+        (np.ones(6, dtype=bool), 0.5, "deadline must be at least 1 where the world only says who answers, .*, got 0.5"),
+    ],
+)
+def test_a_world_that_cannot_be_read_is_refused(row, deadline, message):
+    selector = make_selector("random", Federation(6, 6, rng=0, horizon=1))
+    with pytest.raises(ValueError, match=message):
+        next(play(selector, [row], 1, deadline=deadline))
+
+
+def test_a_lock_step_with_a_cohort_in_flight_can_be_put_back():
+    def made():
+        return Lockstep(
+            [make_selector(name, Federation(6, 2, rng=[0, 1], horizon=9)) for name in ("e3cs-0.5", "random")], [2, 2]
+        )
+
+    one, other = made(), made()
+    cohort = one.select(0)
+    other.load_state_dict(one.state_dict())
+    for lockstep in (one, other):
+        lockstep.update(Outcome(cohort, np.ones((4, 2))))
+    np.testing.assert_array_equal(one.select(1).clients, other.select(1).clients)
+
+
+def test_a_state_that_is_refused_changes_no_selector():
+    lockstep = Lockstep([make_selector("e3cs-0", Federation(6, 2, rng=[seed], horizon=9)) for seed in (0, 1)], [1, 1])
+    lockstep.select(0)
+    before, state = lockstep.state_dict(), lockstep.state_dict()
+    state["0"]["log_weights"] = state["0"]["log_weights"] + 1
+    state["1"]["num_clients"] = 7
+    with pytest.raises(ValueError, match="num_clients of the state must be 6, got 7"):
+        lockstep.load_state_dict(state)
+    np.testing.assert_array_equal(lockstep.state_dict()["0"]["log_weights"], before["0"]["log_weights"])
+    assert "asked" in lockstep.state_dict()["1"]
+
+
 def test_a_state_of_another_number_of_selectors_is_refused():
     with pytest.raises(ValueError, match="must hold 2 selectors, got 1"):
         lockstep().load_state_dict(lockstep(("e3cs-0.5",), (2,)).state_dict())

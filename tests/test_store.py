@@ -84,7 +84,7 @@ def test_what_was_saved_is_loaded_with_types_and_shapes(saved):
 
 
 def test_an_object_array_is_not_saved(tmp_path):
-    with pytest.raises(ValueError, match="cannot keep .bad., an array of objects"):
+    with pytest.raises(ValueError, match="cannot keep 'bad', an array of objects"):
         save(tmp_path, SETTINGS, {"bad": np.array([{"a": 1}], dtype=object)})
     assert names(tmp_path) == []
 

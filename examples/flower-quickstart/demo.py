@@ -5,7 +5,6 @@
 Starts a SuperLink and five SuperNodes, runs the quickstart app on them, shows every round, and ends every process.
 """
 
-import json
 import sys
 import tempfile
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 from rich.console import Console
 
 from fedcohort.flower.loopback import Loopback
+from fedcohort.rundir import load_journal
 
 APP = Path(__file__).parent
 FAULTS = {"0": "", "1": "", "2": "", "3": "slow", "4": "broken"}
@@ -57,7 +57,7 @@ def watch(lab: Loopback, run: int, journal: Path) -> list[dict[str, Any]]:
     killed_after, end = None, monotonic() + 90 + ROUNDS * (DEADLINE + 5)
     worked = 0
     while len(rows) < ROUNDS and monotonic() < end and not finished(lab, run):
-        known = [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
+        known = load_journal(journal.parent) if journal.exists() else []
         for row in known[len(rows) :]:
             rows.append(row)
             chances = "  ".join(f"{row['probabilities'].get(client, 0):.2f}" for client in FAULTS)

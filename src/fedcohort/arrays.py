@@ -1,4 +1,4 @@
-"""Names for the array types that cross module borders."""
+"""Names for the array types that cross module borders, and reading and writing by ids along the last axis."""
 
 from functools import lru_cache
 from math import prod

@@ -67,11 +67,16 @@ def array_of(name: str, values: npt.ArrayLike, shape: tuple[int, ...], low: floa
         raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
     if array.size and not (max(low, -MOST) <= array.min() and array.max() <= min(high, MOST)):  # nan compares false
         bad = ~((array >= low) & (array <= high) & np.isfinite(array))
-        bound = "finite" if math.isinf(high - low) else f"between {low} and {high}"
-        raise ValueError(f"{name} must be {bound}, got {array[bad][0]} at {_first(bad)}")
+        raise ValueError(f"{name} must be {_bound(low, high)}, got {array[bad][0]}{_where(bad)}")
     return array
 
 
-def _first(bad: npt.NDArray[np.bool_]) -> str:
+def _bound(low: float, high: float) -> str:
+    if math.isfinite(high):
+        return f"between {low} and {high}"
+    return f"finite and at least {low}" if math.isfinite(low) else "finite"
+
+
+def _where(bad: npt.NDArray[np.bool_]) -> str:
     position = [int(i) for i in np.argwhere(bad)[0]]
-    return f"position {position[0] if len(position) == 1 else position}"
+    return f" at position {position[0] if len(position) == 1 else position}" if position else ""

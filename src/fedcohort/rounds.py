@@ -85,7 +85,14 @@ def play(
 def _by_deadline(answers: npt.NDArray[Any], deadline: float) -> tuple[Bools, Floats]:
     """Return who arrived and the seconds each spent; where the world only says who answers, everyone takes one."""
     if answers.dtype == np.bool_:
+        if deadline < 1:
+            raise ValueError(
+                f"deadline must be at least 1 where the world only says who answers, each in one second, got {deadline}"
+            )
         return answers, np.ones(answers.shape)
+    if answers.dtype.kind != "f" or np.isnan(answers).any():
+        got = "nan" if answers.dtype.kind == "f" else answers.dtype
+        raise ValueError(f"world must say who answers (bool), or after how many seconds (float, inf for never), got {got}")
     if deadline == inf and np.isinf(answers).any():
         raise ValueError("deadline must be finite where a client may never answer, got inf")
     return answers <= deadline, np.minimum(answers, deadline)
@@ -122,21 +129,34 @@ class Lockstep:
         self._asked = []
 
     def join(self, count: int = 1) -> None:
-        """Add clients to every selector."""
+        """Add clients to every selector; what was asked is forgotten, as they forget it."""
         for selector in self.selectors:
             selector.join(count)
         self.num_clients += count
+        self._asked = []
 
     def state_dict(self) -> dict[str, Any]:
         """Return the states of all selectors, by place."""
         return {str(place): selector.state_dict() for place, selector in enumerate(self.selectors)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore every selector; a state of another number of selectors is refused."""
+        """Restore every selector; a state of other selectors, or of another number of them, is refused and changes nothing."""
         if len(state) != len(self.selectors):
             raise ValueError(f"state must hold {len(self.selectors)} selectors, got {len(state)}")
+        before = self.state_dict()
+        try:
+            self._load(state)
+        except (ValueError, KeyError, TypeError):
+            self._load(before)
+            raise
+
+    def _load(self, state: dict[str, Any]) -> None:
+        asked = []
         for place, selector in enumerate(self.selectors):
             selector.load_state_dict(state[str(place)])
+            if (own := state[str(place)].get("asked")) is not None:
+                asked.append(Cohort(own["round"], own["clients"], own["inclusion"]))
+        self._asked = asked
 
     @property
     def _borders(self) -> list[int]:

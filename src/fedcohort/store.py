@@ -21,6 +21,8 @@ def written_whole(path: Path) -> Iterator[Path]:
     draft = path.with_name(f".{path.name}.{os.getpid()}{path.suffix}")
     try:
         yield draft
+        with draft.open("rb+") as file:
+            os.fsync(file.fileno())  # or after a power cut the new name may stand for an empty file
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)

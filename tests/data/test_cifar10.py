@@ -1,3 +1,4 @@
+import gzip
 import io
 import os
 import pickle
@@ -45,6 +46,13 @@ def test_the_binary_version_is_read_from_its_folder(tmp_path, place):
     put(tmp_path / place, cifar_binary(batches))
     assert same(get(tmp_path), batches)
     assert same(get(tmp_path / place), batches)
+
+
+def test_batches_may_be_gzipped_one_by_one(tmp_path):
+    batches = cifar_batches(RECORDS)
+    files = {f"{name}.gz": gzip.compress(data) for name, data in cifar_binary(batches).items()}
+    put(tmp_path / "cifar10", files)
+    assert same(get(tmp_path), batches)
 
 
 def test_a_pixel_is_where_the_format_says_red_green_blue_row_by_row():

@@ -65,6 +65,9 @@ def test_equal_data_have_equal_digests_and_every_change_makes_another():
     digests = [Dataset("mine", **base | change).digest for change in others]
     assert Dataset("mine", **base).digest == Dataset("another name", **base | {"x": IMAGES.copy()}).digest
     assert len({Dataset("mine", **base).digest, *digests}) == 7
+    assert Dataset("mine", **base | {"num_classes": 9}).digest != Dataset("mine", **base).digest
+    numbers = [np.arange(4, dtype=kind) for kind in (np.int32, np.int64, np.uint8)]
+    assert len({Dataset("mine", **base, clients=column).digest for column in numbers}) == 1
 
 
 def test_an_npz_gives_back_what_was_saved(tmp_path):
@@ -88,6 +91,7 @@ def test_an_npz_gives_back_what_was_saved(tmp_path):
         ({"x": IMAGES, "y": LABELS.astype(object)}, "bad.npz cannot be read: the key 'y': Object arrays"),
         ({"x": IMAGES, "y": LABELS, "num_classes": np.array([3, 3])}, "bad.npz: "),
         ({"x": IMAGES, "y": LABELS, "num_classes": 0}, "bad.npz: num_classes must be a whole number at least 1, got 0"),
+        ({"x": IMAGES, "y": LABELS, "num_classes": 3.9}, "bad.npz: num_classes must be a whole number at least 1, got 3.9"),
         ({"x": IMAGES, "y": LABELS, "num_classes": 2}, "bad.npz: y of bad must be labels between 0 and 1, got 2 at position 2"),
     ],
 )

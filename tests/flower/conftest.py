@@ -21,7 +21,7 @@ def clock(monkeypatch):
     """A clock that everything on the server's side reads."""
     clock = Clock()
     for module in (grid, registry, strategy):
-        for name in ("time", "sleep"):
+        for name in ("time", "monotonic", "sleep"):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, getattr(clock, name))
     monkeypatch.setattr(flwr_message, "now", clock.datetime)

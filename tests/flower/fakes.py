@@ -31,6 +31,8 @@ class Clock:
     def time(self) -> float:
         return self.now
 
+    monotonic = time
+
     def datetime(self) -> datetime.datetime:
         return datetime.datetime.fromtimestamp(self.now, tz=datetime.UTC)
 

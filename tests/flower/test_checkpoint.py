@@ -18,6 +18,7 @@ from flwr.serverapp.strategy import (
     FedYogi,
 )
 
+from fedcohort import rundir
 from fedcohort.flower import CohortStrategy, checkpoint, wrapped
 from fedcohort.flower.validity import as_model
 from fedcohort.selection.protocol import Cohort
@@ -227,6 +228,11 @@ def test_a_checkpoint_of_another_model_is_refused(clock, tmp_path, other, told):
     play(federation(clock, 6, fails), tmp_path)
     with pytest.raises(ValueError, match=rf"must hold a checkpoint of this model, got another: {told}"):
         play(federation(clock, 6, fails), tmp_path, resume=True, initial=record(**other))
+
+
+def test_a_folder_that_another_server_writes_is_refused(clock, tmp_path):
+    with rundir.held(tmp_path), pytest.raises(ValueError, match="out must not be in use by another process"):
+        play(federation(clock, 4), tmp_path)
 
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "noise", "another file", "no state"])

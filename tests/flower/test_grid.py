@@ -1,3 +1,4 @@
+from threading import Event
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fedcohort.flower import DeadlineGrid
+from fedcohort.flower import grid as grid_module
 from fedcohort.flower.grid import Shown
 
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -253,6 +255,64 @@ def test_what_silent_nodes_never_fetched_is_removed_from_the_server(clock):
     written = messages(1, 2, 3, 4)
     assert len(list(DeadlineGrid(grid, 1.0).send_and_receive(written))) == 4
     assert sorted(grid.confirmed) == sorted(written[place].metadata.message_id for place in (1, 3))
+
+
+class Hanging(Remote):
+    """One node announces its reply and never ends uploading it; who pulls that reply waits."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.hanging, self.upload = "", Event()
+
+    def pull_messages(self, message_ids):
+        ids = set(message_ids)
+        if self.hanging in ids and self.instructions.pop(self.hanging, None):
+            self.upload.wait()
+        return super().pull_messages(ids)
+
+
+def test_an_upload_that_hangs_holds_up_neither_the_round_nor_the_answers_of_others(clock):
+    grid = Hanging(clock)
+    for node, client in enumerate([silent(), answering(0.3), silent()], 1):
+        grid.join(node, client)
+    clock.after(0.05, lambda: setattr(grid, "hanging", written[0].metadata.message_id))
+    written, start = messages(1, 2, 3), clock.now
+    replies = {reply.metadata.reply_to_message_id: reply for reply in DeadlineGrid(grid, 1.0).send_and_receive(written)}
+    assert clock.now - start == pytest.approx(1.0, abs=0.05)
+    grid.upload.set()
+    first, second, third = (replies.get(message.metadata.message_id) for message in written)
+    assert first is None
+    assert not second.has_error()
+    assert third.has_error()
+
+
+def test_what_goes_wrong_in_a_pull_is_raised_where_it_is_waited_for(clock):
+    class Broken(Remote):
+        def pull_messages(self, message_ids):
+            raise ConnectionError("the SuperLink is gone")
+
+    grid = Broken(clock)
+    grid.join(1, answering(0.1))
+    with pytest.raises(ConnectionError, match="the SuperLink is gone"):
+        DeadlineGrid(grid, 1.0).send_and_receive(messages(1))
+
+
+def test_what_was_never_fetched_is_removed_through_grids_of_ours_too(clock):
+    grid = Remote(clock)
+    grid.join(1, silent())
+    written = messages(1)
+    list(DeadlineGrid(Shown(grid, [1]), 1.0).send_and_receive(written))
+    assert grid.confirmed == [written[0].metadata.message_id]
+
+
+def test_a_clock_that_is_set_back_during_a_round_does_not_prolong_it(clock, monkeypatch):
+    grid = grid_of(clock, silent())
+    wall = {"back": 0.0}
+    monkeypatch.setattr(grid_module, "time", lambda: clock.now - wall["back"])
+    clock.after(0.5, lambda: wall.update(back=3600.0))
+    start = clock.now
+    list(DeadlineGrid(grid, 1.0).send_and_receive(messages(1)))
+    assert clock.now - start == pytest.approx(1.0, abs=0.05)
 
 
 def test_a_strategy_that_waits_for_more_nodes_gets_an_error_instead(clock):

@@ -51,10 +51,11 @@ STOCK = {
     "FedTrimmedAvg": partial(FedTrimmedAvg, beta=0.3),
     "Krum": partial(Krum, num_malicious_nodes=1),
     "QFedAvg": partial(QFedAvg, client_learning_rate=0.1),
-    "DifferentialPrivacy": lambda: DifferentialPrivacyServerSideFixedClipping(FedAvg(), 0.0, 2.0, 3),
+    "DifferentialPrivacy": lambda sampled=3: DifferentialPrivacyServerSideFixedClipping(FedAvg(), 0.0, 2.0, sampled),
 }
 
-PLAIN = [name for name in STOCK if name != "DifferentialPrivacy"]  # the paper's aggregation would be without its protection
+PROTECTED = ("DifferentialPrivacy", "FedMedian", "FedTrimmedAvg", "Krum")  # with the paper's aggregation they would not be
+PLAIN = [name for name in STOCK if name not in PROTECTED]
 
 
 def initial():
@@ -122,7 +123,8 @@ def test_the_model_is_what_the_stock_strategy_makes_of_the_same_replies(clock, n
         arrived = [client for client, success in told.items() if success]
         assert arrived == [client for client in told if not fails(client, round)]
         replies = [Message(grid.clients[100 + c].train(to[100 + c]), reply_to=to[100 + c]) for c in arrived]
-        moved, _ = stock.aggregate_train(round, replies) if replies else (None, None)
+        enough = len(replies) == len(told) if name == "DifferentialPrivacy" else replies  # as it does where one is an error
+        moved, _ = stock.aggregate_train(round, replies) if enough else (None, None)
         arrays = arrays if moved is None else moved
     assert same(result.arrays, arrays)
     assert grid.left_behind == []
@@ -151,9 +153,9 @@ def test_fewer_nodes_than_a_strategys_minimums_do_not_hang_it(clock, name):
         for minimum in ("min_train_nodes", "min_evaluate_nodes", "min_available_nodes"):
             if hasattr(layer, minimum):
                 setattr(layer, minimum, 50)
-    grid = federation(clock, 3)
-    result = cohort_strategy(strategy, cohort_size=2).start(grid, initial(), num_rounds=2)
-    assert [len(nodes) for nodes in asked_by_round(grid).values()] == [2, 2]
+    grid = federation(clock, 4)
+    result = cohort_strategy(strategy, cohort_size=3).start(grid, initial(), num_rounds=2)
+    assert [len(nodes) for nodes in asked_by_round(grid).values()] == [3, 3]
     assert sorted(result.evaluate_metrics_clientapp) == [1, 2]
 
 
@@ -227,12 +229,38 @@ def test_what_is_no_strategy_is_refused():
         CohortStrategy(FedAvg, "random", 2)
 
 
-def test_resume_is_refused_where_a_privacy_accountant_would_forget(tmp_path):
+def test_a_privacy_accountant_is_refused_as_it_ends_the_run_when_a_client_fails():
     strategy = STOCK["DifferentialPrivacy"]()
     strategy.accountant = object()
-    with pytest.raises(ValueError, match="resume must be False where the strategy has a privacy accountant"):
-        CohortStrategy(strategy, "random", 2, folder=tmp_path, resume=True)
-    CohortStrategy(strategy, "random", 2, folder=tmp_path)
+    with pytest.raises(ValueError, match=r"strategy must have no privacy accountant, .*, got one"):
+        CohortStrategy(strategy, "random", 3)
+
+
+def test_the_noise_of_a_private_strategy_must_be_drawn_for_the_cohort():
+    with pytest.raises(ValueError, match="cohort_size must be num_sampled_clients of the strategy, 3, got 2"):
+        CohortStrategy(STOCK["DifferentialPrivacy"](), "random", 2)
+
+
+def test_fewer_answers_than_the_noise_is_drawn_for_move_nothing(clock, said):
+    grid = federation(clock, 3, lambda client, round: client == 1 and round == 1)
+    strategy = cohort_strategy(STOCK["DifferentialPrivacy"](), "random", 3)
+    models = []
+    strategy.start(grid, initial(), num_rounds=2, evaluate_fn=lambda round, arrays: models.append(model_of(arrays)))
+    assert all(np.array_equal(models[0][part], models[1][part]) for part in INITIAL)
+    assert not all(np.array_equal(models[1][part], models[2][part]) for part in INITIAL)
+    assert any("round 1: the model stays: 2 answers have too little noise" in line for line in said)
+
+
+@pytest.mark.parametrize("name", PROTECTED)
+def test_the_papers_aggregation_is_refused_where_it_would_undo_a_protection(name):
+    with pytest.raises(ValueError, match=r"aggregation must be 'wrapped' for .*, whose protection it is"):
+        CohortStrategy(STOCK[name](), "random", 3, aggregation="paper")
+
+
+def test_a_selector_for_more_clients_than_are_there_keeps_places_for_them(clock):
+    strategy = cohort_strategy(FedAvg(), E3CS(100, 3, rng=0), None)
+    strategy.start(federation(clock, 5), initial(), num_rounds=2)
+    assert strategy.totals.arrived == 6
 
 
 class Chatty(FedAvg):
@@ -684,8 +712,9 @@ def test_whatever_clients_answer_the_run_goes_on(clock, name, answers, aggregati
                 lambda message, number=number: deepcopy(answers[number]),
             ),
         )
-    aggregation = "wrapped" if name == "DifferentialPrivacy" else aggregation
-    result = cohort_strategy(STOCK[name](), selector, None, aggregation=aggregation).start(grid, initial(), num_rounds=2)
+    aggregation = "wrapped" if name in PROTECTED else aggregation
+    stock = STOCK[name](5) if name == "DifferentialPrivacy" else STOCK[name]()
+    result = cohort_strategy(stock, selector, None, aggregation=aggregation).start(grid, initial(), num_rounds=2)
     model = model_of(result.arrays)
     assert {part: array.shape for part, array in model.items()} == {part: array.shape for part, array in INITIAL.items()}
     assert all(np.isfinite(array).all() for array in model.values())
@@ -704,8 +733,8 @@ def test_a_broken_evaluation_is_named_and_the_others_count(clock, said):
     assert result.evaluate_metrics_clientapp[1]["accuracy"] == pytest.approx(4 * 0.3 / 5)  # clients 0 and 3, 1 and 4 examples
     complaints = [line for line in said if "an evaluation does not count" in line]
     assert len(complaints) == 2
-    assert any("metric 'accuracy' is not finite" in line for line in complaints)
-    assert any("KeyError: 'labels'" in line for line in complaints)
+    assert any("client 1: metric 'accuracy' is not finite" in line for line in complaints)
+    assert any("client 2: KeyError: 'labels'" in line for line in complaints)
 
 
 def test_if_every_evaluation_is_broken_there_is_none(clock):

@@ -61,6 +61,14 @@ def test_nothing_is_given_by_weight_when_the_floor_or_the_cohort_takes_all(k, si
     assert got.log_cap == np.inf
 
 
+@pytest.mark.parametrize("gap", [3e-13, 1e-12, 3e-12, 1e-11, 1e-9])
+@pytest.mark.parametrize(("clients", "k"), [(100, 20), (7, 3), (60_000, 600)])
+def test_a_floor_a_hair_below_all_leaves_everyone_the_same(clients, k, gap):
+    found = allocate(np.zeros(clients), k, k / clients * (1 - gap))
+    np.testing.assert_allclose(found.inclusion, k / clients, rtol=1e-9)
+    assert not found.capped.any()
+
+
 def test_one_client_alone_is_always_asked():
     assert allocate([-700.0], 1).inclusion == [1.0]
 

@@ -4,6 +4,8 @@ import re
 import numpy as np
 import pytest
 
+from fedcohort import rundir
+from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.fedcs import FedCS
 from fedcohort.selection.powd import LastLoss, PowD
 from fedcohort.selection.protocol import Cohort, Outcome
@@ -386,7 +388,21 @@ def test_pow_d_asks_the_lossiest_candidates():
     assert seen[0].size == np.unique(seen[0]).size == 6
     assert cohort.clients.tolist() == sorted(seen[0])[:3]
     assert (cohort.inclusion == 6 / 20).all()
-    assert PowD(100, 20, rng=0, loss_of=np.cos).candidates == 50
+    assert (PowD(100, 20, rng=0, loss_of=np.cos).select(0).inclusion == 50 / 100).all()  # 2.5 k unless told
+
+
+def test_candidates_grow_with_the_federation_up_to_what_is_usual():
+    selector = LastLoss(4, 3, rng=0)
+    assert (selector.select(0).inclusion == 1).all()
+    selector.join(16)
+    assert (selector.select(1).inclusion == 8 / 20).all()
+
+
+def test_runs_with_different_numbers_present_draw_equally_many_candidates():
+    selector = LastLoss(6, 2, rng=[0, 1], candidates=5)
+    present = np.array([[True] * 4 + [False] * 2, [True] * 6])
+    cohort = selector.select(0, present)
+    np.testing.assert_array_equal(cohort.inclusion, [[1.0, 1.0], [4 / 6, 4 / 6]])
 
 
 def test_pow_d_with_all_as_candidates_is_the_top_of_the_losses():
@@ -458,3 +474,43 @@ def test_ten_thousand_rounds_leave_no_trace_of_nan_or_overflow(name, sampler, bu
     weights = selector.state_dict().get("log_weights", np.zeros(1))
     assert np.isfinite(weights).all()
     assert (selector.select(10_000).inclusion > 0).all()
+
+
+def test_a_mask_of_whole_numbers_is_refused_rather_than_read_as_ids():
+    with pytest.raises(ValueError, match="available must hold distinct client ids, got 1 twice; a mask must be of bools"):
+        E3CS(6, 2, rng=0).select(0, np.array([1, 1, 0, 1, 1, 1]))
+
+
+def test_a_mask_may_be_used_again_before_the_update():
+    told = []
+    for reused in (False, True):
+        selector, mask = E3CS(6, 2, rng=0, update="robust"), np.array([True] * 5 + [False])
+        cohort = selector.select(0, mask)
+        if reused:
+            mask[:] = False
+        selector.update(Outcome(cohort, np.array([1.0, 0.0])))
+        told.append(selector.log_weights)
+    np.testing.assert_array_equal(*told)
+
+
+@pytest.mark.parametrize("weights", [np.zeros((2, 6), int), np.zeros((2, 6), order="F"), np.zeros((2, 6)).tolist()])
+def test_weights_learn_whatever_array_they_were_set_to(weights):
+    selector = E3CS(6, 2, rng=[0, 1])
+    selector.log_weights = weights
+    cohort = selector.select(0)
+    selector.update(Outcome(cohort, np.ones((2, 2))))
+    assert (selector.log_weights > 0).sum() == 4
+    with pytest.raises(ValueError, match=r"log_weights must have shape \(2, 6\), got \(6,\)"):
+        selector.log_weights = np.zeros(6)
+
+
+@pytest.mark.parametrize("update", ["paper", "robust"])
+@pytest.mark.parametrize("available", [None, [0, 2, 3, 5]])
+def test_a_cohort_in_flight_survives_a_checkpoint_on_disk(tmp_path, update, available):
+    one, other = (E3CS(6, 2, rng=0, update=update) for _ in range(2))
+    cohort = one.select(0, available)
+    rundir.save_checkpoint(tmp_path, {"selector": one.state_dict()})
+    other.load_state_dict(rundir.load_checkpoint(tmp_path)["selector"])
+    for selector in (one, other):
+        selector.update(Outcome(cohort, np.array([1.0, 0.0])))
+    np.testing.assert_array_equal(one.log_weights, other.log_weights)

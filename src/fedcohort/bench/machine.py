@@ -2,16 +2,20 @@
 
 import os
 import platform
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from fedcohort.rundir import commit_of
 
 Row = dict[str, Any]
 
 
 def machine() -> str:
     """Return what a figure was measured on."""
-    return f"{_cpu()}, {os.cpu_count()} cores, Python {platform.python_version()}, NumPy {np.__version__}"
+    versions = f"Python {platform.python_version()}, NumPy {np.__version__}, commit {commit_of(Path(__file__))}"
+    return f"{_cpu()}, {os.cpu_count()} cores, {versions}"
 
 
 def row(what: str, unit: str, scale: float, times: list[float]) -> Row:

@@ -61,7 +61,7 @@ def large_round(num_clients: int, cohort_size: int, repeats: int) -> list[Row]:
 
 
 def _torch_draw(log_weights: np.ndarray[Any, Any], cohort_size: int) -> Callable[[], Any] | None:
-    """Return the paper's draw in torch's own precision, or None without torch (or with more categories than it takes)."""
+    """Return the paper's draw in torch's own precision, or None without torch."""
     try:
         import torch
     except ImportError:

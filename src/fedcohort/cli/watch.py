@@ -24,7 +24,7 @@ def watch(
 ) -> None:
     """Watch a run under way: progress, time left, success ratio, who is asked and who fails (marked !).
 
-    Only files are read; it ends when the run ends, or with Ctrl-C, which does not touch the run.
+    Only files are read; it ends when all rounds are played, or with Ctrl-C, which does not touch the run.
 
     Example: fedcohort watch runs/demo
     """

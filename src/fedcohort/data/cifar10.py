@@ -7,6 +7,7 @@ import numpy as np
 
 from fedcohort.arrays import Ints
 from fedcohort.data.dataset import Array, Dataset, labels_in
+from fedcohort.data.idx import plain
 from fedcohort.data.pickles import unpickle
 from fedcohort.data.sources import Form, Remote, Source
 
@@ -29,6 +30,7 @@ def from_python(files: Mapping[str, bytes], records: int = RECORDS) -> Dataset:
 
 
 def _binary_batch(data: bytes, name: str, records: int) -> Batch:
+    data = plain(data, name)
     if len(data) != records * (1 + PIXELS):  # without a header, the length is all that tells a truncated batch
         raise ValueError(
             f"{name} must hold {records} records of {1 + PIXELS} bytes, got {len(data)} bytes: truncated or damaged"
@@ -38,7 +40,7 @@ def _binary_batch(data: bytes, name: str, records: int) -> Batch:
 
 
 def _python_batch(data: bytes, name: str, records: int) -> Batch:
-    batch = unpickle(data, name)
+    batch = unpickle(plain(data, name), name)
     if not isinstance(batch, dict):
         raise ValueError(f"{name} must hold a dictionary, got {type(batch).__name__}")
     entries = {key.decode() if isinstance(key, bytes) else key: value for key, value in batch.items()}

@@ -70,12 +70,14 @@ class Dataset:
     @cached_property
     def digest(self) -> str:
         """What is in it as one word: equal data have equal digests, whatever the file."""
-        total = hashlib.sha256()
-        for name in ("x", "y", "test_x", "test_y", "clients"):
+        total = hashlib.sha256(f"{self.num_classes} classes ".encode())
+        for name in ("x", "y", "test_x", "test_y"):
             values = getattr(self, name)
             if values is not None:
                 total.update(f"{name} {values.dtype.str} {values.shape} ".encode())
                 total.update(np.ascontiguousarray(values).view(np.uint8).data)
+        if self.clients is not None:
+            total.update(b"clients " + "\n".join(map(str, self.clients.tolist())).encode())
         return total.hexdigest()
 
     def scaled(self, how: str = "symmetric") -> "Dataset":
@@ -95,7 +97,7 @@ class Dataset:
                 raise ValueError(f"{file} must have the key {key!r}, got {', '.join(arrays) or 'no key at all'}")
         highest = [int(arrays[key].max()) for key in ("y", "test_y") if key in arrays and _is_whole(arrays[key])]
         try:
-            classes = int(arrays.pop("num_classes", np.int64(max([0, *highest]) + 1)))
+            classes = arrays.pop("num_classes", np.int64(max([0, *highest]) + 1)).item()
             return cls(file.stem, num_classes=classes, **arrays)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{file}: {error}") from None

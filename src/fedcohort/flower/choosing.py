@@ -18,6 +18,11 @@ def cohort_size_of(choice: Choice, given: int | None) -> int:
     return choice.cohort_size
 
 
+def num_clients_of(choice: Choice, given: int | None) -> int | None:
+    """Return how many clients there will be: as given, else as many as a selector of one's own has."""
+    return given if given is not None or isinstance(choice, str) else choice.num_clients
+
+
 def refuse_unfit(choice: Choice, cohort_size: int) -> None:
     """Refuse a name that stands for nothing, or for a selector that needs more than Flower can tell."""
     if not isinstance(choice, str):

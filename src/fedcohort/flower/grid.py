@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterable
 from math import inf
-from time import sleep, time
+from time import monotonic, sleep, time
 from typing import Any
 
 from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 
 from fedcohort.checks import positive
-from fedcohort.flower.private import forget_undelivered
+from fedcohort.flower.pulling import Puller
 
 LAST_PULL = 0.15  # seconds before the deadline: what is pulled later counts as expired for Flower
 QUIET_END = 2.0  # seconds before the deadline in which nothing but answers is looked after
@@ -75,11 +75,11 @@ class DeadlineGrid(Forwarding):
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
         """Send, pull until all have answered or the deadline, whichever is first; late answers are never returned."""
-        sent, replies = list(messages), []
+        sent, replies, puller = list(messages), [], Puller()
         seconds = self.deadline if self.deadline is not None else timeout
-        start = time()
+        created, start = time(), monotonic()  # nodes read the clock on the wall, which may be set while we wait
         for message in sent:
-            message.metadata.created_at = start
+            message.metadata.created_at = created
             if seconds is not None:
                 message.metadata.ttl = seconds
         accepted = set(self.push_messages(sent)) if sent else set()
@@ -87,23 +87,24 @@ class DeadlineGrid(Forwarding):
         end = start + seconds if seconds is not None else inf
         last = end - min(LAST_PULL, 0.1 * (end - start))
         while waiting:
-            replies += self._pull(waiting)
-            if self.meanwhile and end - time() > QUIET_END:
+            replies += self._pull(waiting, puller)
+            if self.meanwhile and end - monotonic() > QUIET_END:
                 self.meanwhile()
-            left = last - time()
+            left = last - monotonic()
             if left <= 0:
                 break
             if waiting:
-                sleep(min(left, self.poll, max(SHORTEST_POLL, 0.05 * (time() - start))))
+                sleep(min(left, self.poll, max(SHORTEST_POLL, 0.05 * (monotonic() - start))))
         if waiting or (sent and not self.close_early and end < inf):
-            sleep(max(0.0, end - time()) + 0.01)
-            replies += self._pull(waiting)  # all expired now: Flower answers for the silent and forgets the messages
+            sleep(max(0.0, end - monotonic()) + 0.01)
+            late = puller.under_way.keys()  # announced, but not here by the deadline
+            arrived = self._pull(waiting - late, puller) if waiting else []
+            replies += arrived  # all expired now: Flower answers for the silent and forgets the messages
         return replies
 
-    def _pull(self, waiting: set[str]) -> list[Message]:
+    def _pull(self, waiting: set[str], puller: Puller) -> list[Message]:
         """Return what has arrived and stop waiting for it."""
-        arrived = list(self.pull_messages(set(waiting))) if waiting else []
-        forget_undelivered(self.grid, arrived)
+        arrived = puller.pull(self.grid, waiting) if waiting else []
         waiting -= {reply.metadata.reply_to_message_id for reply in arrived}
         return arrived
 

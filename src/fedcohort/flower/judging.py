@@ -1,6 +1,6 @@
 """What came of a round: every client asked gets a fate, and the models that count are kept."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from flwr.app import Message
@@ -38,9 +38,8 @@ def judge(sent: list[Message], replies: Mapping[str, Message], model: Model, rul
     returned = [verdict.reply.content for verdict in verdicts if verdict.reply]
     if not returned:
         return verdicts
-    usual = usual_schema(
-        returned
-    )  # strategies refuse to average records of different schemas: one odd client would end the run
+    # strategies refuse to average records of different schemas: one odd client would end the run
+    usual = usual_schema(returned)
     odd = Verdict(Fate("rejected", "its records are not those of the others"))
     return [odd if verdict.reply and schema(verdict.reply.content) != usual else verdict for verdict in verdicts]
 
@@ -63,9 +62,16 @@ def _judge(message: Message, reply: Message | None, model: Model, rules: Rules) 
     return Verdict(Fate("arrived", seconds=seconds), reply, trained, float(metrics[rules.examples_key]), float(loss))
 
 
-def sound_evaluations(replies: list[Message], rules: Rules) -> tuple[list[Message], list[str]]:
-    """Return the evaluations that can be averaged, and why the others cannot."""
+def sound_evaluations(
+    replies: list[Message], rules: Rules, sent: Sequence[tuple[Message, str]]
+) -> tuple[list[Message], list[str]]:
+    """Return the evaluations that can be averaged, and why the others cannot; sent: the messages, and to which client."""
     sound, complaints = [], []
+    names = {message.metadata.message_id: name for message, name in sent}  # Flower answers for the silent in its own name
+
+    def who(reply: Message) -> str:
+        return f"client {names.get(reply.metadata.reply_to_message_id, '?')}"
+
     for reply in replies:
         try:
             if reply.has_error():
@@ -73,9 +79,9 @@ def sound_evaluations(replies: list[Message], rules: Rules) -> tuple[list[Messag
             declared_metrics(reply.content, rules.examples_key, rules.limits)
             sound.append(reply)
         except ValueError as error:
-            complaints.append(f"node {reply.metadata.src_node_id}: {error}")
+            complaints.append(f"{who(reply)}: {error}")
     if sound:
         usual = usual_schema([reply.content for reply in sound])
-        complaints += [f"node {r.metadata.src_node_id}: odd records" for r in sound if schema(r.content) != usual]
+        complaints += [f"{who(reply)}: odd records" for reply in sound if schema(reply.content) != usual]
         sound = [reply for reply in sound if schema(reply.content) == usual]
     return sound, complaints

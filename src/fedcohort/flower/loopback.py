@@ -27,6 +27,10 @@ class Loopback:
     """
 
     def __init__(self, folder: Path, *, insecure: bool = True, link: tuple[str, ...] = (), node: tuple[str, ...] = ()) -> None:
+        if sys.platform != "linux":
+            raise ValueError(
+                f"Loopback needs Linux, where /proc tells which processes are left to be ended, got {sys.platform}"
+            )
         self.folder = folder.resolve()
         self.folder.mkdir(parents=True, exist_ok=True)
         self.database, self.home = self.folder / "state.db", self.folder / "home"

@@ -15,12 +15,24 @@ EXPIRED, REPLY_EXPIRED, NODE_GONE, CRASHED = 3, 4, 5, 8
 UNDELIVERED = (EXPIRED, REPLY_EXPIRED, NODE_GONE)
 
 
+def over_network(grid: Grid) -> bool:
+    """Return whether a grid reaches its SuperLink over the network, as a deployment's does and the simulation's does not."""
+    return hasattr(innermost(grid), "_runtime_client")
+
+
+def innermost(grid: Grid) -> Grid:
+    """Return the grid of Flower's own inside those of ours."""
+    inner = getattr(grid, "grid", None)
+    return grid if inner is None else innermost(inner)
+
+
 def forget_undelivered(grid: Grid, replies: Iterable[Message]) -> None:
     """Remove the models of messages that no node fetched, as Flower itself answers: it forgets the message, not its content.
 
     Over HTTP the SuperLink drops a message's objects when its receipt is confirmed, which no node will do any more. In memory
     (simulation engine) there is nothing to remove.
     """
+    grid = innermost(grid)
     client, node = getattr(grid, "_runtime_client", None), getattr(grid, "node", None)
     if client is None:
         return

@@ -13,15 +13,17 @@ import logging
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from time import sleep, time
+from math import inf
+from time import monotonic, sleep, time
 from typing import Any
 
 from flwr.app import Message, MessageType, RecordDict
 from flwr.serverapp import Grid
 
 from fedcohort.flower.client import IDENTITY
-from fedcohort.flower.outcomes import STOPPED, Fate, fate_of_error
-from fedcohort.flower.private import UNDELIVERED, forget_undelivered
+from fedcohort.flower.outcomes import Fate, fate_of_error
+from fedcohort.flower.private import UNDELIVERED
+from fedcohort.flower.pulling import Puller
 
 log = logging.getLogger("flwr.fedcohort")
 BETWEEN_LOOKS = 1.0  # seconds
@@ -54,7 +56,8 @@ class Registry:
         self.names: dict[int, str] = {}  # of every node that ever said who it is
         self.queries: dict[str, tuple[int, float]] = {}  # message: node asked, when
         self.start_up: list[float] = []  # seconds clients took to answer a message that asks nothing
-        self._looked = 0.0
+        self._looked = -inf
+        self._puller = Puller()
         self._disputes: set[tuple[str, tuple[int, ...]]] = set()
 
     def __len__(self) -> int:
@@ -72,7 +75,7 @@ class Registry:
 
     def look(self, grid: Grid, at_once: bool = True) -> None:
         """Notice who has come and who has left, and ask strangers who they are; else only if the last look is a while ago."""
-        if at_once or time() - self._looked >= BETWEEN_LOOKS:
+        if at_once or monotonic() - self._looked >= BETWEEN_LOOKS:
             self._settle(self._nodes(grid))
 
     def gather(self, grid: Grid, wanted: int, seconds: float) -> None:
@@ -80,9 +83,9 @@ class Registry:
 
         Where no number was announced, those there are all, so every node is waited for until it has said who it is.
         """
-        end, announced = time() + seconds, bool(self.clients)
+        end, announced = monotonic() + seconds, bool(self.clients)
         nodes = self._nodes(grid)
-        while time() < end:
+        while monotonic() < end:
             claims = self._claims(nodes)
             if len(claims) >= wanted and (announced or sum(map(len, claims.values())) == len(nodes)):
                 break
@@ -92,16 +95,16 @@ class Registry:
 
     def wait_for_anybody(self, grid: Grid, seconds: float) -> None:
         """Wait until somebody can be asked, or the time is up."""
-        end = time() + seconds
-        while not self.available and time() < end:
+        end = monotonic() + seconds
+        while not self.available and monotonic() < end:
             sleep(0.25)
             self.look(grid)
 
     def close(self, grid: Grid) -> None:
         """Wait for questions that are still open, until they are answered or expire: nothing is to be left behind."""
-        end = time() + QUESTION_LIVES + 1
+        end = monotonic() + QUESTION_LIVES + 1
         self._hear(grid)
-        while self.queries and time() < end:
+        while self.queries and monotonic() < end:
             sleep(0.25)
             self._hear(grid)
 
@@ -135,7 +138,7 @@ class Registry:
 
     def _nodes(self, grid: Grid) -> dict[int, Any]:
         """Return the nodes there, after hearing those that were asked who they are and asking those that were not."""
-        self._looked = time()
+        self._looked = monotonic()
         nodes = {node.node_id: node for node in grid.get_nodes()}
         self._hear(grid)
         asked = {node for node, _ in self.queries.values()}
@@ -150,21 +153,19 @@ class Registry:
         accepted = set(grid.push_messages(messages))
         for message in messages:
             if message.metadata.message_id in accepted:
-                self.queries[message.metadata.message_id] = (message.metadata.dst_node_id, time())
+                self.queries[message.metadata.message_id] = (message.metadata.dst_node_id, monotonic())
 
     def _hear(self, grid: Grid) -> None:
         if not self.queries:
             return
-        replies = list(grid.pull_messages(set(self.queries)))
-        forget_undelivered(grid, replies)
-        for reply in replies:
+        for reply in self._puller.pull(grid, set(self.queries)):
             node, asked_at = self.queries.pop(reply.metadata.reply_to_message_id)
             if not reply.has_error():
                 said = reply.content.config_records.get("identity")
                 name = str(said.get("name", "")) if said else ""
                 self.names[node] = name if len(name) <= LONGEST_NAME else ""
-                self.start_up.append(time() - asked_at)
-            elif reply.error.code not in (*UNDELIVERED, STOPPED):
+                self.start_up.append(monotonic() - asked_at)
+            elif reply.error.code not in UNDELIVERED:
                 self.names[node] = ""
                 why = fate_of_error(reply.error).reason
                 log.warning("node %d does not say which client it is; after a restart it will be a new one: %s", node, why)

@@ -2,9 +2,10 @@
 
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from time import time
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from flwr.serverapp import Grid
 from flwr.serverapp.exception import AggregationError, InconsistentMessageReplies
 from flwr.serverapp.strategy import Result, Strategy
 
+from fedcohort import rundir
 from fedcohort.checks import known, positive, whole
 from fedcohort.flower import checkpoint, choosing, wrapped
 from fedcohort.flower.aggregation import AGGREGATIONS, as_record, paper, shares_of
@@ -44,9 +46,11 @@ class CohortStrategy(Strategy):
 
     strategy: its messages, aggregation and evaluation are used; who is sampled for training is the selector's business.
     selector: a name (`fedcohort list`) or one of your own; cohort_size is then the selector's.
-    deadline: seconds; None waits for everybody, as the simulation engine needs, where the clock means nothing.
+    deadline: seconds; None waits for everybody, at most the timeout of `start`, as the simulation engine needs, where the clock
+    means nothing.
     aggregation: "wrapped", the strategy's own, or "paper", where clients that do not return count as the current model.
-    num_clients: how many clients there will be; places are kept for those that come late. None: those there at the start.
+    num_clients: how many clients there will be; places are kept for those that come late. None: those there at the start, or
+    as many as a selector of your own has.
     wait: seconds to wait for clients before the first round. loss_key: metric that holds the loss, for selectors that use it.
     folder: where state and journal go, from which `resume` continues; None keeps nothing.
     """
@@ -69,13 +73,14 @@ class CohortStrategy(Strategy):
         resume: bool = False,
         tensorboard: bool = False,
     ) -> None:
-        wrapped.refuse_unfit(strategy, known("aggregation", aggregation, AGGREGATIONS), resume)
-        self.strategy, self.aggregation = strategy, aggregation
-        self.minimums, self.numbers = wrapped.minimums(strategy), wrapped.numbers(strategy)
         self.choice, self.cohort_size = selector, choosing.cohort_size_of(selector, cohort_size)
         choosing.refuse_unfit(selector, self.cohort_size)
+        wrapped.refuse_unfit(strategy, known("aggregation", aggregation, AGGREGATIONS), self.cohort_size)
+        self.strategy, self.aggregation = strategy, aggregation
+        self.minimums, self.numbers = wrapped.minimums(strategy), wrapped.numbers(strategy)
         self.deadline = None if deadline is None else positive("deadline", deadline)
         self.seed = whole("seed", seed, 0)
+        num_clients = choosing.num_clients_of(selector, num_clients)
         self.num_clients = None if num_clients is None else whole("num_clients", num_clients, self.cohort_size)
         self.rules = Rules(limits or Limits(), str(wrapped.setting(strategy, "weighted_by_key", "num-examples")), loss_key)
         self.close_early, self.wait = close_early, positive("wait", wait)
@@ -85,6 +90,7 @@ class CohortStrategy(Strategy):
         self.registry, self.totals, self.journal = Registry(self.num_clients or 0), Totals(), Journal(None)
         self._selector: Selector | None = None
         self._asked: Asked | None = None
+        self._tested: list[tuple[Message, str]] = []  # what is sent for evaluation, and to which client
 
     def start(
         self,
@@ -97,6 +103,19 @@ class CohortStrategy(Strategy):
         evaluate_fn: Evaluate | None = None,
     ) -> Result:
         """Play the rounds that are left; with `resume`, from the one after the last that was finished."""
+        with rundir.held(self.folder) if self.folder else nullcontext():
+            return self._play(grid, initial_arrays, num_rounds, timeout, train_config, evaluate_config, evaluate_fn)
+
+    def _play(
+        self,
+        grid: Grid,
+        initial_arrays: ArrayRecord,
+        num_rounds: int,
+        timeout: float,
+        train_config: ConfigRecord | None,
+        evaluate_config: ConfigRecord | None,
+        evaluate_fn: Evaluate | None,
+    ) -> Result:
         train_config, evaluate_config = train_config or ConfigRecord(), evaluate_config or ConfigRecord()
         on_time = DeadlineGrid(
             grid, self.deadline, close_early=self.close_early, meanwhile=lambda: self.registry.look(grid, at_once=False)
@@ -108,7 +127,9 @@ class CohortStrategy(Strategy):
         self._evaluate_here(evaluate_fn, done, arrays, result)
         for server_round in range(done + 1, num_rounds + 1):
             messages = self.configure_train(server_round, arrays, train_config, on_time)
-            moved, metrics = self.aggregate_train(server_round, on_time.send_and_receive(messages, timeout=timeout))
+            replies = on_time.send_and_receive(messages, timeout=timeout)
+            self.registry.look(grid)  # or a sign of life from before a death would count as one since
+            moved, metrics = self.aggregate_train(server_round, replies)
             arrays = arrays if moved is None else moved
             self._save(server_round, arrays)
             if metrics is not None:
@@ -136,8 +157,7 @@ class CohortStrategy(Strategy):
         messages = [to[node] for node in nodes]
         for message in messages:
             message.metadata.group_id = str(server_round)
-            message.metadata.ttl = message.metadata.ttl if self.deadline is None else self.deadline
-        self._asked = Asked(cohort, messages, as_model(arrays), probabilities, time())
+        self._asked = Asked(cohort, messages, as_model(arrays), probabilities, monotonic())
         return messages
 
     def aggregate_train(self, server_round: int, replies: Iterable[Message]) -> tuple[ArrayRecord | None, MetricRecord | None]:
@@ -158,12 +178,15 @@ class CohortStrategy(Strategy):
 
     def configure_evaluate(self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid) -> Iterable[Message]:
         """Let the strategy choose whom to ask among the clients that are there; if none is, nobody."""
-        nodes = [self.registry.node(index) for index in self.registry.available]
-        return self.strategy.configure_evaluate(server_round, arrays, config, self._show(grid, nodes)) if nodes else []
+        nodes = {self.registry.node(index): self.registry.name(index) for index in self.registry.available}
+        shown = self._show(grid, list(nodes))
+        messages = list(self.strategy.configure_evaluate(server_round, arrays, config, shown)) if nodes else []
+        self._tested = [(message, nodes[message.metadata.dst_node_id]) for message in messages]
+        return messages
 
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
         """Let the strategy average the answers that are sound; the others are named in the log."""
-        sound, complaints = sound_evaluations(list(replies), self.rules)
+        sound, complaints = sound_evaluations(list(replies), self.rules, self._tested)
         for complaint in complaints:
             log.warning("round %d: an evaluation does not count: %s", server_round, complaint)
         return self.strategy.aggregate_evaluate(server_round, sound) if sound else None
@@ -190,16 +213,14 @@ class CohortStrategy(Strategy):
     def _begin(self, grid: Grid, initial: ArrayRecord, num_rounds: int) -> tuple[ArrayRecord, int]:
         """Find the clients and the state to go on from; return the model and the rounds already done."""
         state = checkpoint.load(self.folder, self.resume, as_model(initial)) if self.folder else None
+        announce(self.folder, self._about(num_rounds))  # for those who watch while clients gather
         if state:
             self.registry.load_state_dict(state["registry"])
         wanted = max(self.num_clients or self.cohort_size, len(self.registry.known))
         gather(self.registry, grid, 1 if state else self.cohort_size, wanted, self.wait, self.deadline)
         size = int(state["selector"].get("num_clients", 0)) if state else len(self.registry)
-        self._selector, self.totals, done = (
-            choosing.make(self.choice, size, self.cohort_size, self.seed, num_rounds),
-            Totals(),
-            0,
-        )
+        self._selector = choosing.make(self.choice, size, self.cohort_size, self.seed, num_rounds)
+        self.totals, done = Totals(), 0
         if state:
             self._selector.load_state_dict(state["selector"])
             wrapped.restore(self.strategy, state["strategy"])
@@ -209,11 +230,11 @@ class CohortStrategy(Strategy):
         return (as_record(state["model"]) if state else initial), done
 
     def _about(self, num_rounds: int) -> dict[str, Any]:
-        sizes = {"cohort_size": self.cohort_size, "clients": len(self.registry)}
         return {
             "rounds": num_rounds,
             "selector": choosing.name_of(self.choice),
-            **sizes,
+            "cohort_size": self.cohort_size,
+            "clients": len(self.registry),
             "deadline": self.deadline,
             "seed": self.seed,
         }
@@ -248,6 +269,9 @@ class CohortStrategy(Strategy):
         replies = [verdict.reply for verdict in returned if verdict.reply]
         if not replies:
             return None, None
+        if len(replies) < (wrapped.sampled_clients(self.strategy) or 0):
+            log.warning("round %d: the model stays: %d answers have too little noise to be private", server_round, len(replies))
+            return None, None
         before = wrapped.attributes(self.strategy)
         try:
             if self.aggregation == "wrapped":
@@ -276,7 +300,7 @@ class CohortStrategy(Strategy):
             log.warning("round %d: nobody returned within the deadline of %g s", server_round, self.deadline)
         told = list(zip(names, asked.cohort.inclusion.tolist(), fates, strict=True))
         everyone = [client.name for client in self.registry.known]
-        self.journal.write(row_of(server_round, time() - asked.since, told, everyone, self.totals, asked.probabilities))
+        self.journal.write(row_of(server_round, monotonic() - asked.since, told, everyone, self.totals, asked.probabilities))
 
     def _save(self, server_round: int, arrays: ArrayRecord) -> None:
         if self.folder:

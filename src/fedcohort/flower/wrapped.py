@@ -1,15 +1,17 @@
 """The strategy that is wrapped: what it may be, what of it is asked for, and what it keeps between rounds."""
 
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
 from flwr.app import ArrayRecord, Message, MetricRecord
 from flwr.serverapp.exception import AggregationError
-from flwr.serverapp.strategy import FedXgbBagging, FedXgbCyclic, Strategy
+from flwr.serverapp.strategy import Bulyan, FedMedian, FedTrimmedAvg, FedXgbBagging, FedXgbCyclic, Krum, MultiKrum, Strategy
 
 from fedcohort.flower.aggregation import as_record, like
 from fedcohort.flower.validity import Model, as_model
 
+ROBUST = (Bulyan, FedMedian, FedTrimmedAvg, Krum, MultiKrum)  # against clients that lie, by how they aggregate
 MINIMUMS = ("min_train_nodes", "min_evaluate_nodes", "min_available_nodes")
 
 
@@ -24,7 +26,13 @@ def setting(strategy: Strategy, name: str, default: Any = None) -> Any:
     return next((getattr(layer, name) for layer in layers(strategy) if hasattr(layer, name)), default)
 
 
-def refuse_unfit(strategy: Strategy, aggregation: str, resume: bool) -> None:
+def sampled_clients(strategy: Strategy) -> int | None:
+    """Return for how many clients a differentially private strategy draws its noise; None for others."""
+    number: int | None = setting(strategy, "num_sampled_clients")
+    return number
+
+
+def refuse_unfit(strategy: Strategy, aggregation: str, cohort_size: int) -> None:
     """Refuse a strategy that would not do what it is for if it were wrapped."""
     if not isinstance(strategy, Strategy):
         raise ValueError(f"strategy must be one of flwr.serverapp.strategy, got {strategy!r}")
@@ -33,12 +41,12 @@ def refuse_unfit(strategy: Strategy, aggregation: str, resume: bool) -> None:
         raise ValueError(f"fraction_train of the strategy must be 1.0, as the selector decides who trains, got {fraction}")
     if any(isinstance(layer, FedXgbBagging | FedXgbCyclic) for layer in layers(strategy)):
         raise ValueError(f"strategy must average arrays of fixed shapes, got {type(strategy).__name__}, which collects trees")
-    if aggregation == "paper" and len(layers(strategy)) > 1:
+    if aggregation == "paper" and (len(layers(strategy)) > 1 or isinstance(strategy, ROBUST)):
         raise ValueError(f"aggregation must be 'wrapped' for {type(strategy).__name__}, whose protection it is, got 'paper'")
-    if resume and setting(strategy, "accountant") is not None:
-        raise ValueError(
-            "resume must be False where the strategy has a privacy accountant, which no checkpoint holds, got True"
-        )
+    if (private := sampled_clients(strategy)) not in (None, cohort_size):
+        raise ValueError(f"cohort_size must be num_sampled_clients of the strategy, {private}, got {cohort_size}")
+    if setting(strategy, "accountant") is not None:
+        raise ValueError("strategy must have no privacy accountant, which ends the run when a client fails, got one")
 
 
 def aggregate(strategy: Strategy, server_round: int, replies: list[Message], model: Model) -> tuple[Model, MetricRecord | None]:
@@ -64,7 +72,7 @@ def minimums(strategy: Strategy) -> list[tuple[Strategy, str, int]]:
 def numbers(strategy: Strategy) -> list[dict[str, float]]:
     """Return the real numbers among a strategy's attributes, layer by layer; some learn, such as an adaptive clipping norm."""
     return [
-        {name: value for name, value in vars(layer).items() if type(value) in (float, int) and name not in MINIMUMS}
+        {name: value for name, value in vars(layer).items() if _is_number(value) and name not in MINIMUMS}
         for layer in layers(strategy)
     ]
 
@@ -75,7 +83,7 @@ def state_of(strategy: Strategy, first: list[dict[str, float]]) -> dict[str, Any
     for depth, (layer, then) in enumerate(zip(layers(strategy), first, strict=True)):
         held = vars(layer).items()
         arrays = {name: _plain(value) for name, value in held if _is_arrays(value)}
-        changed = {name: {"number": value} for name, value in held if name in then and value != then[name]}
+        changed = {name: {"number": float(value)} for name, value in held if name in then and value != then[name]}
         state[str(depth)] = arrays | changed
     return state
 
@@ -88,14 +96,21 @@ def restore(strategy: Strategy, state: dict[str, Any]) -> None:
 
 
 def attributes(strategy: Strategy) -> list[dict[str, Any]]:
-    """Return all attributes as they are, to undo an aggregation that went wrong."""
-    return [dict(vars(layer)) for layer in layers(strategy)]
+    """Return all attributes as they are, to undo an aggregation that went wrong; arrays may be changed in place."""
+    return [
+        {name: deepcopy(value) if _is_arrays(value) else value for name, value in vars(layer).items()}
+        for layer in layers(strategy)
+    ]
 
 
 def undo(strategy: Strategy, before: list[dict[str, Any]]) -> None:
     """Put the attributes back."""
     for layer, values in zip(layers(strategy), before, strict=True):
         vars(layer).update(values)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float | int | np.floating | np.integer) and not isinstance(value, bool)
 
 
 def _is_arrays(value: Any) -> bool:

@@ -50,11 +50,11 @@ def allocate(log_weights: npt.ArrayLike, cohort_size: int, floor: float = 0.0) -
     size = whole("cohort_size", cohort_size, 1, num_clients)
     most = size / num_clients
     sigma = min(between("floor", floor, 0.0, most * (1 + TIE)), most)
-    spare = size - num_clients * sigma
-    if size == num_clients or spare <= TIE * size:  # nothing to give by weight
+    rho = slots(size, num_clients, sigma)
+    if not rho:  # nothing to give by weight
         none = np.zeros(logs.shape, dtype=np.bool_)
         return Allocation(np.full(logs.shape, most), none, np.full(logs.shape[:-1], np.inf))
-    log_cap = _log_cap(logs, slots(spare / (1 - sigma), num_clients))
+    log_cap = _log_cap(logs, rho)
     inclusion = np.minimum(logs - log_cap[..., None], 0.0)
     np.exp(inclusion, out=inclusion)
     if sigma:
@@ -81,8 +81,14 @@ def above_cap(log_weights: Floats, log_cap: Floats) -> Bools:
     return above
 
 
-def slots(rho: float, num_clients: int) -> float:
-    """Return rho, a whole number where only rounding keeps it from being one: a rank must not hang on the last bit."""
+def slots(size: int, num_clients: int, sigma: float) -> float:
+    """Return rho, a whole number where only rounding keeps it from being one: a rank must not hang on the last bit.
+
+    0 where nothing is left to be given by weight: everyone is asked, or the floor takes all.
+    """
+    if size == num_clients:
+        return 0.0
+    rho = (size - num_clients * sigma) / (1 - sigma)
     near = round(rho)
     return float(near) if abs(rho - near) <= TIE * num_clients else rho
 

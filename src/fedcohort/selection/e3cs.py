@@ -5,8 +5,8 @@
 
 `update="paper"`: gains x/p for the clients asked, capped clients frozen. Its exponents have no bound when sigma_t = 0: one
 success at a tiny p makes a client a favourite for thousands of rounds.
-`update="robust"`: weights are stored capped, failures cost (1 - x)/p, and every client keeps a small share. Log-weights stay
-within [log(beta/K), 0], the regret bound needs no floor, and a client that changes is noticed.
+`update="robust"`: weights are stored capped, failures cost (1 - x)/p, and every client keeps a small share. While everyone is
+available, log-weights stay within [log(beta/K), 0]; the regret bound needs no floor, and a client that changes is noticed.
 """
 
 from math import log, sqrt
@@ -19,7 +19,16 @@ from fedcohort.checks import between, known, positive, whole
 from fedcohort.rng import RngLike, as_rng, batch_shape
 from fedcohort.selection import large
 from fedcohort.selection.allocation import Allocation, above_cap, allocate, allocate_among
-from fedcohort.selection.protocol import Cohort, Outcome, answer_to, present_mask, reachable_size, restore, snapshot
+from fedcohort.selection.protocol import (
+    Cohort,
+    Outcome,
+    answer_to,
+    count_present,
+    present_mask,
+    reachable_size,
+    restore,
+    snapshot,
+)
 from fedcohort.selection.quotas import Quota, constant
 from fedcohort.selection.sampling import SAMPLERS
 
@@ -63,8 +72,12 @@ class E3CS:
         return self._log_weights
 
     @log_weights.setter
-    def log_weights(self, value: Floats) -> None:
-        self._log_weights = value
+    def log_weights(self, value: npt.ArrayLike) -> None:
+        given = np.ascontiguousarray(value, dtype=np.float64)  # as `place` needs it
+        wanted = (*batch_shape(self.rng), self.num_clients)
+        if given.shape != wanted:
+            raise ValueError(f"log_weights must have shape {wanted}, got {given.shape}")
+        self._log_weights = given
         self._weights: Floats | None = None  # e^log_weights, kept for large federations, where few change in a round
 
     def select(self, round: int, available: npt.ArrayLike | None = None) -> Cohort:
@@ -77,7 +90,7 @@ class E3CS:
             clients, inclusion, log_cap = self._draw(self.fraction(round) * size, size, present)
         else:
             clients, inclusion, log_cap = np.empty((*batch, 0), dtype=np.int64), np.empty((*batch, 0)), np.full(batch, np.inf)
-        self.asked, self.present, self.log_cap = Cohort(round, clients, inclusion), present, log_cap
+        self.asked, self.present, self.log_cap = Cohort(round, clients, inclusion), present, np.asarray(log_cap)
         return self.asked
 
     def update(self, outcome: Outcome) -> None:
@@ -93,11 +106,9 @@ class E3CS:
         """Add clients at the end, each with the mean weight of those known; ids of the others stay."""
         count = whole("count", count, 1)
         mean = _log_sum(self.log_weights) - log(self.num_clients)
-        newcomers = np.repeat(mean, count, axis=-1)
-        self.log_weights = np.concatenate([self.log_weights, newcomers], axis=-1)
-        if self.update_rule == "robust":
-            self.log_weights -= _log_sum(self.log_weights)
+        logs = np.concatenate([self.log_weights, np.repeat(mean, count, axis=-1)], axis=-1)
         self.num_clients += count
+        self.log_weights = logs - _log_sum(logs) if self.update_rule == "robust" else logs
         self.asked = self.present = self.log_cap = None
 
     def inclusion(self, round: int, available: npt.ArrayLike | None = None) -> Floats:
@@ -142,7 +153,7 @@ class E3CS:
     def _step(self, cohort: Cohort) -> Floats:
         """Return eta R_t / K as [..., 1], R_t and K counted among those present; 0 where all of them were asked."""
         size = cohort.clients.shape[-1]
-        count = np.asarray(self.num_clients if self.present is None else self.present.sum(axis=-1))
+        count = count_present(self.present, self.num_clients)
         spare = size * (1 - self.fraction(cohort.round)) * (count > size)
         return np.asarray(self.eta * spare / np.maximum(count, 1))[..., None]
 

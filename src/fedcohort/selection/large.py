@@ -40,25 +40,20 @@ def draw(log_weights: Floats, weights: Floats, size: int, sigma: float, rng: Uni
 def _draw_row(log_weights: Floats, weights: Floats, size: int, sigma: float, draws: Floats) -> tuple[Ints, Floats, Floats]:
     """Return the cohort of one run; sort where that is safer (a spread beyond float64, ties on the cap, R = 0)."""
     num_clients, blocks = log_weights.size, draws.size - 2
-    spare = size - num_clients * sigma
     first = -int(draws[0] * BLOCK)  # where the first block starts: up to 15 places before the first client
-    rho = slots(spare / (1 - sigma), num_clients) if sigma < 1 else 0.0
-    uneven = spare > 1e-12 * size and size < num_clients
-    for centre in (0.0, None) if uneven else ():
-        if centre is None:
-            centre = float(log_weights.max())
-            weights = np.exp(log_weights - centre)
-        with np.errstate(over="ignore", invalid="ignore"):
-            sums = _block_sums(weights, first, blocks)
-            capped, cap = _cap(weights, first, sums, rho)
-        if SMALLEST_CAP <= cap < 1 / SMALLEST_CAP:
-            break
-    else:
+    rho = slots(size, num_clients, sigma)
+    centre, solved = 0.0, _solve(weights, first, blocks, rho)
+    if solved is None and rho:
+        centre = float(log_weights.max())
+        weights = np.exp(log_weights - centre)
+        solved = _solve(weights, first, blocks, rho)
+    if solved is None:
         allocation = allocate(log_weights, size, sigma)
         chance = np.random.default_rng(int(draws[1] * 2**53))  # one more number of this run's own stream, and no other's
         clients = systematic(allocation.inclusion, chance, size)
         return clients, allocation.inclusion[clients], allocation.log_cap
 
+    sums, capped, cap = solved
     order, left = shuffled(draws[2:]), size - capped.size
     steps = running_sum(_masses(sums, first, num_clients, capped, sigma, cap)[order], np.asarray(left))
     marks = np.arange(1, left + 1) - draws[1]
@@ -80,6 +75,16 @@ def _draw_row(log_weights: Floats, weights: Floats, size: int, sigma: float, dra
     chances = np.concatenate([inclusion[place, each], np.ones(capped.size)])
     ascending = np.argsort(clients)
     return clients[ascending], chances[ascending], np.asarray(np.log(cap) + centre)
+
+
+def _solve(weights: Floats, first: int, blocks: int, rho: float) -> tuple[Floats, Ints, float] | None:
+    """Return the block sums without the capped, who is capped, and theta; None where there is no theta, or not a safe one."""
+    if not rho:
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = _block_sums(weights, first, blocks)
+        capped, cap = _cap(weights, first, sums, rho)
+    return (sums, capped, cap) if SMALLEST_CAP <= cap < 1 / SMALLEST_CAP else None
 
 
 def _block_sums(weights: Floats, first: int, blocks: int) -> Floats:

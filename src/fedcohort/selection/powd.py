@@ -12,7 +12,16 @@ import numpy.typing as npt
 from fedcohort.arrays import Floats, Ints, State, pick, place
 from fedcohort.checks import array_of, whole
 from fedcohort.rng import Rng, RngLike, as_rng, batch_shape
-from fedcohort.selection.protocol import Cohort, Outcome, answer_to, present_mask, reachable_size, restore, snapshot
+from fedcohort.selection.protocol import (
+    Cohort,
+    Outcome,
+    answer_to,
+    count_present,
+    present_mask,
+    reachable_size,
+    restore,
+    snapshot,
+)
 from fedcohort.selection.random import draw_uniformly
 
 LossProbe = Callable[[Ints], npt.ArrayLike]
@@ -28,7 +37,7 @@ class PowD:
     ) -> None:
         self.num_clients = whole("num_clients", num_clients, 1)
         self.cohort_size = whole("cohort_size", cohort_size, 1, num_clients)
-        self.candidates = _candidates(candidates, num_clients, cohort_size)
+        self.candidates = None if candidates is None else whole("candidates", candidates, cohort_size, num_clients)
         self.loss_of = loss_of
         self.rng = as_rng(rng, "selection")
         self.asked: Cohort | None = None
@@ -63,7 +72,7 @@ class LastLoss:
     def __init__(self, num_clients: int, cohort_size: int, *, rng: RngLike, candidates: int | None = None) -> None:
         self.num_clients = whole("num_clients", num_clients, 1)
         self.cohort_size = whole("cohort_size", cohort_size, 1, num_clients)
-        self.candidates = _candidates(candidates, num_clients, cohort_size)
+        self.candidates = None if candidates is None else whole("candidates", candidates, cohort_size, num_clients)
         self.rng = as_rng(rng, "selection")
         self.last_losses: Floats = np.full((*batch_shape(self.rng), num_clients), np.inf)
         self.asked: Cohort | None = None
@@ -93,27 +102,23 @@ class LastLoss:
         restore(self, state, ("last_losses",))
 
 
-def _candidates(candidates: int | None, num_clients: int, cohort_size: int) -> int:
-    """Return d; the paper does not state it: 2.5 k by default, 50 in its setting."""
-    if candidates is None:
-        return min(num_clients, -(-5 * cohort_size // 2))
-    return whole("candidates", candidates, cohort_size, num_clients)
-
-
 def _lossiest(
     selector: PowD | LastLoss, round: int, available: npt.ArrayLike | None, loss_of: Callable[[Ints], Floats]
 ) -> Cohort:
-    """Return the k of d random candidates with the highest loss; ties fall to the candidate drawn first."""
+    """Return the k of d random candidates with the highest loss; ties fall to the candidate drawn first.
+
+    The paper does not state d: 2.5 k unless given, 50 in its setting; fewer where fewer are present, alike in all runs.
+    """
     rng: Rng = selector.rng
     batch = batch_shape(rng)
     whole("round", round, 0)
     present = present_mask(available, selector.num_clients, batch)
     size = reachable_size(selector.cohort_size, present)
-    drawn = reachable_size(selector.candidates, present)
+    count = count_present(present, selector.num_clients)
+    drawn = min(selector.candidates or -(-5 * selector.cohort_size // 2), int(count.min()))
     candidates = draw_uniformly(drawn, (*batch, selector.num_clients), present, rng)
     if not size:
         return Cohort(round, candidates, np.empty(candidates.shape))
     best = np.argsort(-loss_of(candidates), axis=-1, kind="stable")[..., :size]
     clients = np.sort(pick(candidates, best), axis=-1)
-    count = np.asarray(selector.num_clients if present is None else present.sum(axis=-1))
     return Cohort(round, clients, np.broadcast_to((drawn / count)[..., None], clients.shape))

@@ -89,15 +89,23 @@ def present_mask(available: npt.ArrayLike | None, num_clients: int, batch: tuple
     if given.dtype == np.bool_:
         if given.shape not in ((num_clients,), (*batch, num_clients)):
             raise ValueError(f"available must have shape {(*batch, num_clients)}, got {given.shape}")
-        return np.broadcast_to(given, (*batch, num_clients))
+        return np.broadcast_to(given, (*batch, num_clients)).copy()  # the caller may use the array again before the update
     if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
         raise ValueError(f"available must be a mask of {num_clients} clients or an array of client ids, got {available!r}")
     strange = given[(given < 0) | (given >= num_clients)]
     if strange.size:
         raise ValueError(f"available must hold client ids between 0 and {num_clients - 1}, got {strange[0]}")
+    ids, times = np.unique(given.astype(np.int64), return_counts=True)
+    if ids.size < given.size:
+        raise ValueError(f"available must hold distinct client ids, got {ids[times > 1][0]} twice; a mask must be of bools")
     mask = np.zeros(num_clients, dtype=np.bool_)
-    mask[given.astype(np.int64)] = True
+    mask[ids] = True
     return np.broadcast_to(mask, (*batch, num_clients))
+
+
+def count_present(present: Bools | None, num_clients: int) -> Ints:
+    """Return how many clients may be asked, [...]."""
+    return np.asarray(num_clients if present is None else present.sum(axis=-1))
 
 
 def reachable_size(cohort_size: int, present: Bools | None) -> int:
@@ -123,7 +131,12 @@ def answer_to(asked: Cohort | None, outcome: Outcome) -> Cohort:
         return asked
     if told.clients.shape != asked.clients.shape or (told.clients != asked.clients).any():
         strange = np.setdiff1d(told.clients, asked.clients)
-        who = f"client {strange[0]}" if strange.size else f"clients of shape {told.clients.shape}"
+        other = (
+            "the same in another order"
+            if told.clients.shape == asked.clients.shape
+            else f"clients of shape {told.clients.shape}"
+        )
+        who = f"client {strange[0]}" if strange.size else other
         raise ValueError(f"outcome must be for the clients asked in round {asked.round}, got {who}")
     return asked
 
@@ -144,8 +157,12 @@ def snapshot(selector: Restorable, arrays: tuple[str, ...] = (), in_flight: tupl
     state |= {name: np.copy(getattr(selector, name)) for name in arrays}
     state["rng"] = rng_state(selector.rng)
     if selector.asked is not None:
-        state["asked"] = {**vars(selector.asked), **{name: getattr(selector, name) for name in in_flight}}
+        state["asked"] = {**vars(selector.asked), **{name: _copied(getattr(selector, name)) for name in in_flight}}
     return state
+
+
+def _copied(value: Any) -> Any:
+    return None if value is None else np.copy(value)
 
 
 def restore(selector: Restorable, state: State, arrays: tuple[str, ...] = (), in_flight: tuple[str, ...] = ()) -> None:
@@ -160,14 +177,14 @@ def restore(selector: Restorable, state: State, arrays: tuple[str, ...] = (), in
     runs = (len(state["rng"]),) if isinstance(state["rng"], list) else ()
     if runs != batch:
         raise ValueError(f"rng of the state must be for runs of shape {batch}, got {runs}")
-    values: State = {name: np.copy(state[name]) for name in arrays}
+    values: State = {name: np.array(state[name], dtype=getattr(selector, name).dtype, order="C") for name in arrays}
     for name, value in values.items():
         if value.shape != (*batch, clients) or np.isnan(value).any():
             raise ValueError(f"{name} of the state must be numbers of shape {(*batch, clients)}, got {value.shape}")
     asked = None
     if "asked" in state:
         asked = Cohort(*(state["asked"][name] for name in ("round", "clients", "inclusion")))
-        values |= {name: state["asked"][name] for name in in_flight}
+        values |= {name: _copied(state["asked"][name]) for name in in_flight}
         if asked.clients.shape[:-1] != batch or (asked.clients.size and asked.clients.max() >= clients):
             raise ValueError(f"clients asked in the state must be below {clients}, got {asked.clients}")
     set_rng_state(selector.rng, state["rng"])

@@ -6,7 +6,16 @@ import numpy.typing as npt
 from fedcohort.arrays import Bools, Ints, State, pick
 from fedcohort.checks import whole
 from fedcohort.rng import Rng, RngLike, as_rng, batch_shape
-from fedcohort.selection.protocol import Cohort, Outcome, answer_to, present_mask, reachable_size, restore, snapshot
+from fedcohort.selection.protocol import (
+    Cohort,
+    Outcome,
+    answer_to,
+    count_present,
+    present_mask,
+    reachable_size,
+    restore,
+    snapshot,
+)
 
 
 class Random:
@@ -26,8 +35,8 @@ class Random:
         present = present_mask(available, self.num_clients, batch)
         size = reachable_size(self.cohort_size, present)
         clients = np.sort(draw_uniformly(size, (*batch, self.num_clients), present, self.rng), axis=-1)
-        count = np.asarray(self.num_clients if present is None else present.sum(axis=-1))
-        inclusion = np.broadcast_to((size / np.maximum(count, 1))[..., None], clients.shape)
+        count = np.maximum(count_present(present, self.num_clients), 1)
+        inclusion = np.broadcast_to((size / count)[..., None], clients.shape)
         self.asked = Cohort(round, clients, inclusion)
         return self.asked
 
