@@ -9,11 +9,13 @@ from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 
 from fedcohort.checks import positive
+from fedcohort.flower.private import over_network
 from fedcohort.flower.pulling import Puller
 
 LAST_PULL = 0.15  # seconds before the deadline: what is pulled later counts as expired for Flower
 QUIET_END = 2.0  # seconds before the deadline in which nothing but answers is looked after
 SHORTEST_POLL = 0.02  # seconds; quick rounds are looked at often, long ones every `poll` seconds
+PER_PULL = 0.01  # seconds between looks for each reply that is waited for: over the network each is a request
 ASKED_TOO_OFTEN = 5  # times a strategy may list the nodes while it sets up one round
 
 
@@ -94,7 +96,8 @@ class DeadlineGrid(Forwarding):
             if left <= 0:
                 break
             if waiting:
-                sleep(min(left, self.poll, max(SHORTEST_POLL, 0.05 * (monotonic() - start))))
+                soon = min(self.poll, max(SHORTEST_POLL, 0.05 * (monotonic() - start)))
+                sleep(min(left, max(soon, PER_PULL * len(waiting)) if over_network(self.grid) else soon))
         if waiting or (sent and not self.close_early and end < inf):
             sleep(max(0.0, end - monotonic()) + 0.01)
             late = puller.under_way.keys()  # announced, but not here by the deadline
