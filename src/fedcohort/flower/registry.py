@@ -154,6 +154,7 @@ class Registry:
         for message in messages:
             if message.metadata.message_id in accepted:
                 self.queries[message.metadata.message_id] = (message.metadata.dst_node_id, monotonic())
+                log.info("node %d is asked which client it is", message.metadata.dst_node_id)
 
     def _hear(self, grid: Grid) -> None:
         if not self.queries:
