@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -103,46 +104,33 @@ class CohortStrategy(Strategy):
         evaluate_fn: Evaluate | None = None,
     ) -> Result:
         """Play the rounds that are left; with `resume`, from the one after the last that was finished."""
-        with rundir.held(self.folder) if self.folder else nullcontext():
-            return self._play(grid, initial_arrays, num_rounds, timeout, train_config, evaluate_config, evaluate_fn)
-
-    def _play(
-        self,
-        grid: Grid,
-        initial_arrays: ArrayRecord,
-        num_rounds: int,
-        timeout: float,
-        train_config: ConfigRecord | None,
-        evaluate_config: ConfigRecord | None,
-        evaluate_fn: Evaluate | None,
-    ) -> Result:
         train_config, evaluate_config = train_config or ConfigRecord(), evaluate_config or ConfigRecord()
-        on_time = DeadlineGrid(
-            grid, self.deadline, close_early=self.close_early, meanwhile=lambda: self.registry.look(grid, at_once=False)
-        )
-        arrays, done = self._begin(grid, initial_arrays, whole("num_rounds", num_rounds, 1))
-        announce(self.folder, self._about(num_rounds))
-        result = Result()
-        self.summary()
-        self._evaluate_here(evaluate_fn, done, arrays, result)
-        for server_round in range(done + 1, num_rounds + 1):
-            messages = self.configure_train(server_round, arrays, train_config, on_time)
-            replies = on_time.send_and_receive(messages, timeout=timeout)
-            self.registry.look(grid)  # or a sign of life from before a death would count as one since
-            moved, metrics = self.aggregate_train(server_round, replies)
-            arrays = arrays if moved is None else moved
-            self._save(server_round, arrays)
-            if metrics is not None:
-                result.train_metrics_clientapp[server_round] = metrics
-            messages = self.configure_evaluate(server_round, arrays, evaluate_config, on_time)
-            tested = self.aggregate_evaluate(server_round, on_time.send_and_receive(messages, timeout=timeout))
-            if tested is not None:
-                result.evaluate_metrics_clientapp[server_round] = tested
-            self._evaluate_here(evaluate_fn, server_round, arrays, result)
-        self.registry.close(grid)
-        self.journal.close()
-        result.arrays = arrays
-        return result
+        look = partial(self.registry.look, grid, at_once=False)
+        on_time = DeadlineGrid(grid, self.deadline, close_early=self.close_early, meanwhile=look)
+        with rundir.held(self.folder) if self.folder else nullcontext():
+            arrays, done = self._begin(grid, initial_arrays, whole("num_rounds", num_rounds, 1))
+            announce(self.folder, self._about(num_rounds))
+            result = Result()
+            self.summary()
+            self._evaluate_here(evaluate_fn, done, arrays, result)
+            for server_round in range(done + 1, num_rounds + 1):
+                messages = self.configure_train(server_round, arrays, train_config, on_time)
+                replies = on_time.send_and_receive(messages, timeout=timeout)
+                self.registry.look(grid)  # or a sign of life from before a death would count as one since
+                moved, metrics = self.aggregate_train(server_round, replies)
+                arrays = arrays if moved is None else moved
+                self._save(server_round, arrays)
+                if metrics is not None:
+                    result.train_metrics_clientapp[server_round] = metrics
+                messages = self.configure_evaluate(server_round, arrays, evaluate_config, on_time)
+                tested = self.aggregate_evaluate(server_round, on_time.send_and_receive(messages, timeout=timeout))
+                if tested is not None:
+                    result.evaluate_metrics_clientapp[server_round] = tested
+                self._evaluate_here(evaluate_fn, server_round, arrays, result)
+            self.registry.close(grid)
+            self.journal.close()
+            result.arrays = arrays
+            return result
 
     def configure_train(self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid) -> Iterable[Message]:
         """Let the selector choose among the clients that are there, and the strategy write to exactly those."""
@@ -194,13 +182,8 @@ class CohortStrategy(Strategy):
     def summary(self) -> None:
         """Log what decides the rounds, then the wrapped strategy's own summary."""
         until = "when all have answered" if self.deadline is None else f"after {self.deadline:g} s"
-        log.info(
-            "%s asks %d of %d clients; rounds end %s",
-            choosing.name_of(self.choice),
-            self.cohort_size,
-            len(self.registry),
-            until,
-        )
+        name = choosing.name_of(self.choice)
+        log.info("%s asks %d of %d clients; rounds end %s", name, self.cohort_size, len(self.registry), until)
         self.strategy.summary()
 
     @property
@@ -269,9 +252,6 @@ class CohortStrategy(Strategy):
         replies = [verdict.reply for verdict in returned if verdict.reply]
         if not replies:
             return None, None
-        if len(replies) < (wrapped.sampled_clients(self.strategy) or 0):
-            log.warning("round %d: the model stays: %d answers have too little noise to be private", server_round, len(replies))
-            return None, None
         before = wrapped.attributes(self.strategy)
         try:
             if self.aggregation == "wrapped":
@@ -293,9 +273,8 @@ class CohortStrategy(Strategy):
         names = [self.registry.name(index) for index in asked.cohort.clients.tolist()]
         fates = [verdict.fate for verdict in verdicts]
         self.totals.add(names, fates)
-        log.info(
-            "round %d: %s", server_round, ", ".join(f"{n} {f.status}" for n, f in zip(names, fates, strict=True)) or "nobody"
-        )
+        came = ", ".join(f"{name} {fate.status}" for name, fate in zip(names, fates, strict=True))
+        log.info("round %d: %s", server_round, came or "nobody")
         if self.deadline is not None and fates and all(fate.status in ("stopped", "lost") for fate in fates):
             log.warning("round %d: nobody returned within the deadline of %g s", server_round, self.deadline)
         told = list(zip(names, asked.cohort.inclusion.tolist(), fates, strict=True))

@@ -51,6 +51,8 @@ def refuse_unfit(strategy: Strategy, aggregation: str, cohort_size: int) -> None
 
 def aggregate(strategy: Strategy, server_round: int, replies: list[Message], model: Model) -> tuple[Model, MetricRecord | None]:
     """Return what a strategy makes of the replies, in the types of the model sent; an empty model if it makes nothing."""
+    if len(replies) < (sampled_clients(strategy) or 0):
+        raise AggregationError(f"{len(replies)} answers have too little noise to be private")
     arrays, metrics = strategy.aggregate_train(server_round, replies)
     if arrays and set(arrays) != set(model):
         raise AggregationError(f"it has other arrays than the model sent: {', '.join(set(arrays) ^ set(model))}")
