@@ -310,14 +310,14 @@ def test_evaluations_that_cannot_be_averaged_are_left_out_with_the_reason():
         RecordDict({"m": MetricRecord({"num-examples": 3, "acc": 1.0})}),
     ]
     replies = [Message(content, reply_to=message) for content in contents]
-    sound, complaints = sound_evaluations(replies, RULES)
+    sound, complaints = sound_evaluations(replies, RULES, [(message, "ann")])
     assert sound == [replies[0], replies[6]]
     assert complaints == [
-        "node 5: metric 'acc' is not finite",
-        "node 5: 'num-examples' must be between 1 and 1e+09, got None",
-        "node 5: expected 1 MetricRecord, got 0",
-        "node 5: KeyError: 'x'",
-        "node 5: odd records",
+        "client ann: metric 'acc' is not finite",
+        "client ann: 'num-examples' must be between 1 and 1e+09, got None",
+        "client ann: expected 1 MetricRecord, got 0",
+        "client ann: KeyError: 'x'",
+        "client ann: odd records",
     ]
 
 
