@@ -208,6 +208,7 @@ def test_absent_data_are_said_aloud_and_the_rest_is_done(call):
         (("table3", "--selectors", ","), "selectors .* at least one"),
         (("table3", "--dataset", "cifar"), "dataset .*, got 'cifar'; did you mean 'cifar10'"),
         (("table3", "--model", "resnet"), "model .*, got 'resnet'"),
+        (("figure3", "table3", "--dataset", "missing.npz"), r"missing\.npz cannot be read: .*No such file"),
         (("table3", "--time-budget", "0"), "time_budget .* above 0, got 0"),
         (("table3", "--precision", "bf16"), "precision must be float32 on a CPU, got 'bf16'"),
         (("table3", "--device", "gpu", "--dataset", "digits"), "device .*, got 'gpu'"),

@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Any
 
 from fedcohort.checks import known, positive
+from fedcohort.data import load
 from fedcohort.experiments import claims, simulated
 from fedcohort.experiments.artefact import Changes, Pool
 from fedcohort.experiments.cells import Cells, Quantity, values
@@ -64,6 +65,8 @@ def run(
         changes["device"] = str(device_of(changes["device"]))
     check_changes(changes, chosen)
     check_folder("out", out)
+    if wanted and str(changes.get("dataset", "")).endswith(".npz"):
+        load(changes["dataset"])  # a file of one's own that cannot be read is a mistake, not data that are still to come
     for name, experiment in experiments.items():
         simulated.played(name, experiment, out / name, overwrite, told)
     if not wanted:
