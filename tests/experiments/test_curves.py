@@ -34,12 +34,28 @@ def test_figure6_draws_the_panels_that_were_run_with_the_papers_points(runs):
     (panel,) = figure.axes
     assert panel.get_title() == "iid, FedAvg"
     points = [tuple(line.get_xydata()[0]) for line in panel.lines if line.get_marker() == "o"]
-    assert points == [(121, 0.45), (251, 0.55), (515, 0.65)]
+    np.testing.assert_allclose(points, [(121, 0.45), (251, 0.55), (515, 0.65), (2500, 0.7146)])
+
+
+def test_only_the_papers_own_data_and_rounds_have_the_papers_points():
+    curve = np.linspace(0.1, 0.7, 100)
+    short = figure6.report({"rounds": 100}, Pool([result(setting("cifar10", {"rounds": 100}), curve)]))
+    (panel,) = short.figures()["figure6"].axes
+    points = [tuple(line.get_xydata()[0]) for line in panel.lines if line.get_marker() == "o"]
+    assert points == [(121, 0.45), (251, 0.55), (515, 0.65)]  # the end is that of other runs
+    other = {"dataset": "digits", "rounds": 100}
+    digits = figure6.report(other, Pool([result(setting("cifar10", other), curve)]))
+    assert any(note.startswith("Circles") for note in short.notes)
+    assert not any(note.startswith("Circles") for note in digits.notes)
+    (panel,) = digits.figures()["figure6"].axes
+    assert [line.get_label() for line in panel.lines] == ["random"]
 
 
 def test_figure7_has_a_panel_for_each_cohort_and_says_what_was_not_run(runs):
     made = figure7.report({}, Pool(runs))
-    assert [panel.get_title() for panel in made.figures()["figure7"].axes] == ["cifar10, iid, k = 20", "cifar10, iid, k = 30"]
+    panels = made.figures()["figure7"].axes
+    assert [panel.get_title() for panel in panels] == ["cifar10, iid, k = 20", "cifar10, iid, k = 30"]
+    assert panels[0].axis() == panels[1].axis()  # equal scales, though the second run is shorter
     assert "Not run: cifar10, k=10, T=2500." in made.notes
     rows = {(row["scheme"], row["k"]): row for row in made.tables["cifar10, T=2500, iid"]}
     assert rows["Random", 30]["@45"] == "not by 300"

@@ -28,13 +28,15 @@ def report(name: str, title: str, task: str, changes: Changes, pool: Pool) -> Re
     found = pool.cells(of)
     panels = {kind: drawn for kind, drawn in by_kind(found).items() if drawn}
 
-    def figures() -> dict[str, Figure]:
-        return {name: accuracy_over_rounds(panels, marks(of, found))} if panels else {}
+    marked = marks(of, found)
 
-    notes = [
-        "Lines are means over seeds, bands one standard deviation; circles: the paper's first rounds at an accuracy.",
-        "Of a scheme's runs only those that came the furthest are drawn.",
-    ]
+    def figures() -> dict[str, Figure]:
+        return {name: accuracy_over_rounds(panels, marked)} if panels else {}
+
+    notes = ["Lines are means over seeds, bands one standard deviation."]
+    if any(points for schemes in marked.values() for points in schemes.values()):
+        notes.append("Circles: the paper's first rounds at an accuracy; in the last round, its final accuracy.")
+    notes.append("Of a scheme's runs only those that came the furthest are drawn.")
     tables = {kind: sampled(drawn) for kind, drawn in panels.items()}
     numbers = {name: [{"panel": kind} | row for kind, drawn in panels.items() for row in points(drawn)]}
     return Report(name, f"{title}: {title_of(of)}", tables, notes + about(found), numbers, figures)
@@ -86,10 +88,13 @@ def marks(of: Comparison, found: Cells) -> Marks:
     """Return the paper's points, by panel and scheme: the first round at each accuracy, and the end."""
     points: Marks = {}
     paper = published.table(of.dataset)
+    whole = of.rounds == published.TABLES.get(of.dataset)
     for selector, partition, _, mu in found:
         cell = paper.get((selector, partition, mu), {})
-        if selector == "e3cs-inc" and of.rounds != published.TABLES.get(of.dataset):
+        if selector == "e3cs-inc" and not whole:
             continue  # it turns at a quarter of the rounds
         at = [(first, float(target)) for target, first in cell.items() if target != "final" and first < inf]
+        if whole and "final" in cell:
+            at.append((of.rounds, cell["final"]))
         points.setdefault(f"{label(partition)}, {update(mu)}", {})[selector] = at
     return points

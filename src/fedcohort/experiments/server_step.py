@@ -82,7 +82,8 @@ def report(changes: Changes, pool: Pool) -> Report:
         ]
     explained = f"equalised: every scheme's average update times {mean_share(of):.3g}, Random's mean share of arrived clients."
     left = (
-        "left: log of the speed-up with equal steps over log of the speed-up with the paper's rule; 0: all of it was the step."
+        "left: log of the speed-up with equal steps over log of the speed-up with the paper's rule, over the seeds of both; "
+        "0: all of it was the step."
     )
     some = "Speed-ups are geometric means over seeds ± standard error. (2 of 3): in the third one of both did not get there."
     title = f"Server step: {title_of(of)}, FedAvg"

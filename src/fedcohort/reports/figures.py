@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec
 
 import numpy as np
 import numpy.typing as npt
@@ -140,9 +140,9 @@ def accuracy_over_rounds(
 ) -> Figure:
     """Draw test accuracy [S, T] over rounds, one panel per kind of run; rounds that were not evaluated are left out.
 
-    marks: published points (round, accuracy) by panel and scheme, drawn as circles.
+    marks: published points (round, accuracy) by panel and scheme, drawn as circles. Panels of a row have equal scales.
     """
-    figure, axes = _grid(len(panels), columns, 3.6, 2.6)
+    figure, axes = _grid(len(panels), columns, 3.6, 2.6, share="row")
     legend: dict[str, Any] = {}
     for panel, (title, curves) in zip(axes, panels.items(), strict=True):
         for name, values in curves.items():
@@ -153,9 +153,10 @@ def accuracy_over_rounds(
                 panel.plot(*at, "o", color=colour_of(name), markersize=4, markeredgecolor="black", markeredgewidth=0.5)
         panel.set_title(title)
         panel.set_xlabel("round")
-        panel.set_ylabel("test accuracy")
         lines, names = panel.get_legend_handles_labels()
         legend |= dict(zip(names, lines, strict=True))
+    for panel in axes[::columns]:
+        panel.set_ylabel("test accuracy")
     figure.legend(legend.values(), legend.keys(), loc="outside lower center", ncols=4)
     return figure
 
@@ -192,14 +193,16 @@ def _band(panel: Axes, name: str, values: npt.NDArray[Any], colour: str | None =
     panel.fill_between(rounds, mean - spread, mean + spread, color=colour, alpha=0.2, linewidth=0)
 
 
-def _grid(count: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
-    """Return a figure with so many panels in rows of at most `columns`; the lowest panel of each column shows its ticks."""
+def _grid(
+    count: int, columns: int, width: float, height: float, share: Literal["none", "row"] = "none"
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure with so many panels in rows of at most `columns`; share: "row" for equal scales along rows."""
     from matplotlib.figure import Figure
 
     columns = min(columns, count)
     rows = -(-count // columns)
     figure = Figure(figsize=(columns * width, rows * height), layout="constrained")
-    panels = list(figure.subplots(rows, columns, squeeze=False).ravel())
+    panels = list(figure.subplots(rows, columns, squeeze=False, sharex=share, sharey=share).ravel())
     for panel in panels[count:]:
         panel.remove()
     return figure, panels[:count]
