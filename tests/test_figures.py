@@ -12,6 +12,7 @@ from fedcohort.experiments import figure3, figure4, regret, simulation
 from fedcohort.experiments.simulation import Setting
 from fedcohort.reports.figures import over_rounds, save_figures, selections_per_class
 from fedcohort.reports.palette import COLOURS, colour_of
+from fedcohort.reports.report import Report, write
 from fedcohort.reports.tables import as_tables
 from fedcohort.reports.words import shown
 from fedcohort.selection.registry import PAPER_SELECTORS
@@ -169,6 +170,23 @@ def test_a_table_has_the_keys_as_header_numbers_to_the_right_and_no_rows_no_colu
     ]
     assert table.row_count == 2
     assert [len(table.columns) for table in as_tables([], width=80)] == [0]
+
+
+def test_the_parts_of_a_table_repeat_as_many_columns_as_tell_the_rows_apart():
+    rows = [{"scheme": "E3CS-0", "variant": word, **{f"column {place}": 1e6 for place in range(9)}} for word in ("one", "two")]
+    parts = as_tables(rows, 60)
+    assert len(parts) > 1
+    assert [[str(column.header) for column in part.columns[:2]] for part in parts] == [["scheme", "variant"]] * len(parts)
+    alike = as_tables([rows[0], rows[0]], 60)
+    assert all(str(part.columns[0].header) == "scheme" for part in alike)
+
+
+def test_latex_wraps_long_columns_and_prints_the_notes(tmp_path):
+    rows = [{"claim": "a", "value": "1 ± 2", "sentence": "words " * 10}]
+    write(Report("name", "Title", {"table": rows}, ["*: outside 2 % of it."]), tmp_path)
+    text = (tmp_path / "name.tex").read_text()
+    assert r"\begin{tabular}{lrp{0.80\linewidth}}" in text
+    assert text.endswith("{\\footnotesize *: outside 2 \\% of it.\\par}\n")
 
 
 ROWS = [{"the case": f"case {case}, [bold]", **{f"column {place}": 1234567.0 * case for place in range(9)}} for case in (1, 2)]

@@ -6,7 +6,7 @@ from made import result
 
 from fedcohort.experiments.cells import Cell, cells, value, values
 from fedcohort.experiments.paper import setting
-from fedcohort.experiments.tabulate import cell_of, long_rows, ours, tables, theirs
+from fedcohort.experiments.tabulate import cell_of, in_numbers, long_rows, ours, ours_alone, tables, theirs
 
 CURVE = (0.2, 0.46, 0.44, 0.45)
 
@@ -88,6 +88,22 @@ def test_what_was_not_run_or_has_not_come_that_far_is_said():
     assert ours(Cell(()), [], 0.45) == "not run"
     assert ours(Cell(()), [result(accuracy=(0.1,) * 7, rounds=9)], 0.45) == "not by 7"
     assert ours(Cell(()), [result(accuracy=(0.1,) * 7, rounds=9)], "final") == "unfinished"
+
+
+def test_of_fewer_rounds_than_the_papers_every_table_says_so():
+    short = result(accuracy=(0.1,) * 800)
+    assert ours(ours_alone([short], 0.45), [short], 0.45) == "not in 800"
+    whole = result(accuracy=(0.1,) * 2500)
+    assert ours(ours_alone([whole], 0.45), [whole], 0.45) == "never"
+
+
+def test_numbers_tell_never_from_not_yet():
+    runs = {"never": [result(accuracy=(0.1,) * 9)], "not yet": [result(accuracy=(0.1,) * 7, rounds=9)]}
+    told = {word: in_numbers(ours_alone(here, 0.45), here, 0.45) for word, here in runs.items()}
+    assert {word: (row["runs"], row["pending"], row["reached"]) for word, row in told.items()} == {
+        "never": (1, 0, 0),
+        "not yet": (1, 1, 0),
+    }
 
 
 def test_all_rows_have_the_same_columns_though_the_paper_has_values_for_some_schemes_alone():

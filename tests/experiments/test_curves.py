@@ -54,13 +54,20 @@ def test_only_the_papers_own_data_and_rounds_have_the_papers_points():
 def test_figure7_has_a_panel_for_each_cohort_and_says_what_was_not_run(runs):
     made = figure7.report({}, Pool(runs))
     panels = made.figures()["figure7"].axes
-    assert [panel.get_title() for panel in panels] == ["cifar10, iid, k = 20", "cifar10, iid, k = 30"]
+    assert [panel.get_title() for panel in panels] == [f"cifar10, T=2500, iid, k = {k}" for k in (20, 30)]
     assert panels[0].axis() == panels[1].axis()  # equal scales, though the second run is shorter
     assert "Not run: cifar10, k=10, T=2500." in made.notes
     rows = {(row["scheme"], row["k"]): row for row in made.tables["cifar10, T=2500, iid"]}
     assert rows["Random", 30]["@45"] == "not by 300"
     assert rows["Random", 30]["final"] == "unfinished"
     assert rows["FedCS", 20]["@45"] == "not run"
+
+
+def test_both_tasks_of_figure7_have_their_panels_when_played_on_the_same_data():
+    other = {"dataset": "digits"}
+    runs = [result(of, np.linspace(0.1, 0.7, of.rounds)) for of in figure7.settings(other)]
+    titles = [panel.get_title() for panel in figure7.report(other, Pool(runs)).figures()["figure7"].axes]
+    assert titles == [f"digits, T={rounds}, iid, k = {k}" for rounds in (2500, 400) for k in (10, 20, 30)]
 
 
 def test_without_results_there_is_no_figure():

@@ -286,8 +286,51 @@ def test_what_was_just_trained_is_shown_though_others_are_more_common():
     assert {row["scheme"]: row["runs"] for row in found if row["runs"]} == {"E3CS-inc": 1, "Random": 1, "pow-d": 1}
     done = reproduce.run(["table3"], Path("run"), **TINY)
     reproduction.remember(Path("run"), ["table3"], done.changes)
-    shown = reproduction.findings(Path("run")).tables["table3: non-iid, FedAvg"]
+    tables = reproduction.findings(Path("run")).tables
+    (shown,) = [rows for title, rows in tables.items() if title.endswith("non-iid, FedAvg")]
+    assert all(title.startswith("As Table III, on other data: digits") for title in tables)
     assert list(shown) == list(done.reports["table3"].tables["non-iid, FedAvg"])  # on the page that is drawn again, too
+
+
+def test_records_with_a_gap_are_refused_not_shown_as_unfinished_for_ever():
+    reproduce.run(["table3"], Path("run"), **TINY)
+    (gone,) = Path("run/runs").glob("*/records/0000003.npz")
+    gone.unlink()
+    with pytest.raises(ValueError, match=r"records must hold rounds 0 to 6, got 3 of them"):
+        reproduce.run(["table3"], Path("run"), **TINY)
+
+
+def test_figures_without_training_show_pow_d_of_as_many_clients_alone():
+    done = reproduce.run(["figure3", "table3"], Path("run"), **TINY | {"seeds": 1})  # 100 clients there, 12 here
+    assert "pow-d" not in {row["selector"] for row in done.reports["figure3"].tables["Summary"]}
+
+
+def test_the_claims_on_selection_are_judged_by_figure4_if_there_is_no_figure3():
+    reproduce.run(["figure4"], Path("run"), rounds=7, seeds=2)
+    found = reproduce.shown(["claims"], Path("run"), rounds=7).reports["claims"].tables["Verdicts"]
+    verdicts = {(row["claim"], row["on"]): row["verdict"] for row in found}
+    assert verdicts["success order", "selection, T=7"] != "not run"
+
+
+def test_a_subset_without_runs_is_refused_before_anything_is_written(call):
+    code, out, err = call("server_step", "--dataset", "digits", "--rounds", 2, "--mus", 0.5)
+    assert (code, out) == (2, "")
+    assert "must leave a run of server_step, got mus 0.5" in err
+    assert not Path("runs").exists()
+
+
+def test_a_file_in_the_place_of_the_export_is_refused_before_training(call):
+    Path("taken").write_text("")
+    code, out, err = call("table3", "--dataset", "digits", "--rounds", 2, "--selectors", "random", "--export", "taken")
+    assert (code, out) == (2, "")
+    assert "export must be a folder" in err
+    assert not Path("runs").exists()
+
+
+def test_the_regret_plays_all_samplers_whatever_sampler_is_asked_for():
+    reproduce.run(["regret"], Path("run"), rounds=3, seeds=1, sampler="systematic")
+    again = reproduce.run(["regret"], Path("run"), rounds=3, seeds=1, sampler="pivotal")
+    assert again.reports["regret"].title == "regret: K=100, k=20, T=3, 1 seed"
 
 
 def test_a_page_of_results_from_elsewhere_can_be_written_again():

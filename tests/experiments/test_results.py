@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from made import result
 
+from fedcohort import rundir
 from fedcohort.experiments.comparison import Comparison, places
 from fedcohort.experiments.results import KEPT, alone, gathered, identity, load, save
 
@@ -55,6 +56,26 @@ def test_a_file_of_something_else_is_refused_by_name(tmp_path):
     np.savez(tmp_path / "runs.npz", x=np.zeros(3))
     with pytest.raises(ValueError, match=r"runs\.npz must be a results file of fedcohort"):
         gathered(tmp_path)
+
+
+@pytest.mark.parametrize(("name", "content"), [("settings.toml", "other = 1"), ("cost.json", "{"), ("cost.json", "[]")])
+def test_a_damaged_run_folder_is_refused_by_name(tmp_path, name, content):
+    folder = tmp_path / "one"
+    rundir.write_settings(folder, result().of.as_dict())
+    (folder / name).write_text(content)
+    with pytest.raises(ValueError, match=r"one must be a run folder of fedcohort"):
+        gathered(tmp_path)
+
+
+def test_of_runs_in_two_folders_the_first_is_taken_unless_the_other_is_longer(tmp_path):
+    for folder, accuracy in (("a", (0.1, 0.2)), ("b", (0.3, 0.4))):
+        (tmp_path / folder).mkdir()
+        save(tmp_path / folder / "runs.npz", [result(accuracy=accuracy, rounds=3)])
+    (found,) = gathered(tmp_path / "b", tmp_path / "a")
+    np.testing.assert_array_equal(found.accuracy, np.float32([0.3, 0.4]))
+    save(tmp_path / "a" / "runs.npz", [result(accuracy=(0.5, 0.6, 0.7))])
+    (found,) = gathered(tmp_path / "b", tmp_path / "a")
+    np.testing.assert_array_equal(found.accuracy, np.float32([0.5, 0.6, 0.7]))
 
 
 def test_a_folder_without_results_has_none(tmp_path):

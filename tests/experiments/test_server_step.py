@@ -55,11 +55,24 @@ def test_seeds_in_which_one_did_not_get_there_are_counted_and_what_is_left_is_of
     row = server_step.speed_up(
         "fedcs",
         {
-            "paper": {0: log(2), 1: log(4), 2: nan},
-            "normalised": {0: log(2)},
+            "paper": {0: log(2), 1: log(4), 2: nan, 3: log(16)},
+            "normalised": {},
             "equalised": {0: nan, 1: log(2), 2: log(3)},
         },
     )
-    assert row["paper"].endswith("(2 of 3)")
-    assert row["normalised"] == "2.00×"
+    assert row["paper"].endswith("(2 of 3)")  # seed 3 is not of both
+    assert row["paper"].startswith(f"{8**0.5:.2f}×")
     assert row["left"] == "50 %"  # of seed 1, the only one that both know
+
+
+def test_a_row_is_of_the_seeds_that_all_rules_have():
+    rules = {"paper": {0: log(2), 1: log(8)}, "normalised": {0: log(3)}, "equalised": {0: log(2), 1: log(8)}}
+    assert server_step.speed_up("fedcs", rules) == {
+        "scheme": "FedCS", "paper": "2.00×", "normalised": "3.00×", "equalised": "2.00×", "left": "100 %"
+    }  # fmt: skip
+    assert server_step.speed_up("fedcs", {rule: {} for rule in rules})["left"] == "-"
+
+
+def test_of_a_speed_up_that_is_none_nothing_is_left():
+    slower = {"paper": {0: log(0.8)}, "normalised": {}, "equalised": {0: log(0.6)}}
+    assert server_step.speed_up("fedcs", slower)["left"] == "-"

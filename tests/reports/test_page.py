@@ -121,12 +121,16 @@ def test_a_figure_for_which_nothing_was_recorded_is_left_out():
     assert shown == ["success", "cep"]
 
 
-def test_curves_are_means_over_the_seeds_that_have_a_value():
-    values = np.array([[0.0, 1.0, np.nan], [2.0, np.nan, np.nan]])
-    mean, spread = over_seeds(values)
+def test_means_are_over_the_seeds_that_have_a_value():
+    mean, spread = over_seeds(np.array([[0.0, 1.0, np.nan], [2.0, np.nan, np.nan]]))
     np.testing.assert_array_equal(mean, [1.0, 1.0, np.nan])
     np.testing.assert_array_equal(spread, [np.sqrt(2), np.nan, np.nan])
-    assert curve(values) == {"x": [1, 2], "y": [1, 1], "sd": [1.414, None]}
+
+
+def test_a_curve_is_of_the_seeds_that_came_the_furthest_and_does_not_change_its_company():
+    values = np.array([[0.0, np.nan, 1.0, np.nan], [2.0, np.nan, 3.0, np.nan], [9.0, np.nan, np.nan, np.nan]])
+    assert curve(values) == {"x": [1, 3], "y": [1, 2], "sd": [1.414, 1.414]}
+    assert curve(np.full((2, 3), np.nan)) == {"x": [], "y": [], "sd": []}
 
 
 def test_a_long_curve_is_thinned_and_keeps_both_ends():
@@ -243,12 +247,33 @@ def test_a_reproduction_has_a_page_with_its_tables_and_the_runs_that_differ_in_s
     save(tmp_path / "runs-cifar10.npz", runs)
     reproduction.remember(tmp_path, ["table3"], {"rounds": 2})
     found = findings(tmp_path)
-    assert [title.split(":")[0] for title in found.tables] == ["table3"] * 4
+    assert [title.split(",")[0] for title in found.tables] == ["Table III: cifar10"] * 4
     iid, shards = found.kinds.values()
     assert {name: one.accuracy.shape for name, one in iid.items()} == {"random": (2, 2), "fedcs": (1, 2)}
     np.testing.assert_array_equal(np.isnan(shards["fedcs"].accuracy), [[False, False, True]])  # one round is still to come
     assert "4 training runs are at hand, 1 of them not finished." in found.lead
+    assert iid["random"].rounds_to(0.5).tolist() == [2, 2]
     assert "accuracy-rounds" in [chart["id"] for chart in data_of(page(found))["charts"]]
+
+
+def test_a_target_that_is_met_exactly_is_met_on_the_page_too_though_kept_in_float32():
+    (kind,) = reproduction.trained_kinds([result(accuracy=(0.1, 0.45, 0.65, 0.7))])[0].values()
+    assert [kind["random"].rounds_to(target).tolist() for target in (0.45, 0.65)] == [[2], [3]]
+
+
+def test_kinds_of_runs_are_told_apart_by_what_differs():
+    steps = [result(aggregations=("normalised",), server_rate=rate) for rate in (1.0, 0.095)]
+    dealt = [result(partitions=("primary-label",), refill=refill) for refill in (True, False)]
+    lengths = [result(accuracy=(0.1,) * rounds, partitions=("shards",)) for rounds in (2, 3)]
+    found, _ = reproduction.trained_kinds([*steps, *dealt, *lengths])
+    assert list(found) == [
+        "cifar10, k=20, iid data, normalised rule, mu 0, successive",
+        "cifar10, k=20, iid data, normalised rule times 0.095, mu 0, successive",
+        "cifar10, k=20, primary-label data, paper rule, mu 0, successive, refill True",
+        "cifar10, k=20, primary-label data, paper rule, mu 0, successive, refill False",
+        "cifar10, k=20, shards data, paper rule, mu 0, successive, rounds 2",
+        "cifar10, k=20, shards data, paper rule, mu 0, successive, rounds 3",
+    ]
 
 
 @pytest.fixture

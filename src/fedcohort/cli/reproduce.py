@@ -10,6 +10,7 @@ import typer
 from fedcohort.cli.console import print_json, progress_bars, say, show
 from fedcohort.cli.parse import numbers, words
 from fedcohort.experiments.registry import NAMES
+from fedcohort.store import check_folder
 
 if TYPE_CHECKING:
     from fedcohort.experiments.reproduce import Done
@@ -41,12 +42,13 @@ def reproduce(
     source: Annotated[
         Path | None,
         typer.Option(
-            "--from", help="Show the results in this folder; train nothing. Reports go there, too, unless --out says else."
+            "--from",
+            help="Show all results in this folder; train nothing. Reports go there, too, unless --out says else.",
         ),
     ] = None,
     export: Annotated[Path | None, typer.Option(help="Folder to add compact results to.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace simulations of other settings.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the tables as JSON and nothing else.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace simulations that are there.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Tables and numbers as JSON, nothing else.")] = False,
 ) -> None:
     """Reproduce the paper: figure3, figure4, regret, table2, figure5, table3, figure6, figure7, server_step, ablations, claims,
     or all. The same command goes on where it stopped; what is finished is only shown.
@@ -71,6 +73,8 @@ def reproduce(
     changes: dict[str, Any] = {
         name: lists[name](value) if name in lists else value for name, value in given.items() if value is not None
     }
+    if export is not None:
+        check_folder("export", export)
     if source is not None:
         idle = {
             "device": device,
@@ -93,8 +97,10 @@ def reproduce(
         pages.remember(home, names, done.changes, source)
     page = write_page(pages.of_reports(source or home, done.reports, done.changes), home)
     if as_json:
-        tables = {name: report.tables for name, report in done.reports.items()}
-        print_json({"command": "reproduce", "folder": home, "tables": tables, "stopped": done.stopped, "absent": done.absent})
+        said = {
+            field: {name: getattr(report, field) for name, report in done.reports.items()} for field in ("tables", "numbers")
+        }
+        print_json({"command": "reproduce", "folder": home, **said, "stopped": done.stopped, "absent": done.absent})
     else:
         for name, report in done.reports.items():
             show(report, figures[name])

@@ -1,6 +1,7 @@
 """Ablations (b) to (e): exact sampling, the robust update, the official test set, float32 beside bf16; all on CIFAR-10, FedAvg.
 
-Each stands beside the runs of table3 that differ in that one thing; (d) needs no runs of its own.
+Each stands beside runs that differ in that one thing, most of them of table3; the robust update, which samples exactly, beside
+E3CS-0 with both samplers. (d) needs no runs of its own.
 """
 
 from collections.abc import Mapping

@@ -38,7 +38,7 @@ def about(*found: Cells) -> list[str]:
     for run in (run for table in found for runs in table.values() for run in runs):
         cost = run.about
         words = [f"{name} {cost[name]}" for name in ("torch", "numpy", "fedcohort", "commit") if cost.get(name)]
-        how = f"{run.of.model}, {run.of.precision}" + (", compiled" if run.of.compiled else "")
+        how = f"{run.of.model}, {run.of.precision}" + (", compiled" if run.of.compiled and run.of.device != "cpu" else "")
         took = ""
         if cost.get("seconds"):
             speed = cost["client_steps"] / cost["seconds"]

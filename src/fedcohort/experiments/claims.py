@@ -243,8 +243,10 @@ def worst(checks: list[Check]) -> Check:
 
 def _of_paper(claim: Claim, ground: str, paper: Evidence) -> str:
     """Return what the paper's own numbers say, taken as they are: one run, no noise."""
-    signs = [check.support.mean > 0 for check in claim.checks(paper, ground) if check.support.runs]
-    return "-" if not signs else "holds" if all(signs) else f"fails in {len(signs) - sum(signs)} of {len(signs)}"
+    means = [check.support.mean for check in claim.checks(paper, ground) if check.support.runs]
+    odd = {"fails": sum(mean < 0 for mean in means), "a tie": sum(mean == 0 for mean in means)}
+    said = ", ".join(f"{word} in {count} of {len(means)}" for word, count in odd.items() if count)
+    return said or ("holds" if means else "-")
 
 
 def _numbers(check: Check) -> dict[str, Any]:

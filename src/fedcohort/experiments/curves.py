@@ -37,6 +37,7 @@ def report(name: str, title: str, task: str, changes: Changes, pool: Pool) -> Re
     if any(points for schemes in marked.values() for points in schemes.values()):
         notes.append("Circles: the paper's first rounds at an accuracy; in the last round, its final accuracy.")
     notes.append("Of a scheme's runs only those that came the furthest are drawn.")
+    title = title if of.dataset == task else f"As {title}, on other data"
     tables = {kind: sampled(drawn) for kind, drawn in panels.items()}
     numbers = {name: [{"panel": kind} | row for kind, drawn in panels.items() for row in points(drawn)]}
     return Report(name, f"{title}: {title_of(of)}", tables, notes + about(found), numbers, figures)

@@ -29,7 +29,7 @@ def report(changes: Changes, pool: Pool) -> Report:
             continue
         for kind, drawn in by_kind(found).items():
             if drawn:
-                panels[f"{of.dataset}, {kind.split(',')[0]}, k = {of.cohort}"] = drawn
+                panels[f"{of.dataset}, T={of.rounds}, {kind.split(',')[0]}, k = {of.cohort}"] = drawn
         for (selector, partition, _, _), runs in found.items():
             row = {"scheme": published.SCHEMES.get(selector, selector), "k": of.cohort} | columns(of, runs)
             tables.setdefault(f"{of.dataset}, T={of.rounds}, {label(partition)}", []).append(row)

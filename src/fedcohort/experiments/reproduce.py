@@ -18,10 +18,10 @@ from fedcohort.experiments import claims, simulated
 from fedcohort.experiments.artefact import Changes, Pool
 from fedcohort.experiments.cells import Cells, Quantity, values
 from fedcohort.experiments.evidence import BySeed, Evidence
-from fedcohort.experiments.paper import COHORTS, TASKS, check_changes, fitted, whole_setting
+from fedcohort.experiments.paper import COHORTS, SUBSETS, TASKS, check_changes, fitted, whole_setting
 from fedcohort.experiments.registry import EXPERIMENTS, NAMES, artefacts
-from fedcohort.experiments.results import Result, gathered, identity, save
-from fedcohort.experiments.simulation import Progress
+from fedcohort.experiments.results import Result, gathered, save
+from fedcohort.experiments.simulation import Progress, Setting
 from fedcohort.experiments.tabulate import heading
 from fedcohort.reports.report import Report
 from fedcohort.reports.report import write as write
@@ -47,13 +47,11 @@ def run(
     minutes: float | None = None,
     overwrite: bool = False,
     told: Progress | None = None,
-    about: Mapping[str, Any] | None = None,
     **changes: Any,
 ) -> Done:
     """Simulate and train what the named artefacts lack, within so many minutes, and return their reports.
 
-    changes: settings of `Comparison`; `selectors`, `partitions` and `mus` ask for a subset of an artefact's runs. about: what
-    else to remember of these runs, such as the commit.
+    changes: settings of `Comparison`; `selectors`, `partitions` and `mus` ask for a subset of an artefact's runs.
     """
     chosen = chosen_of(names)
     wanted = [name for name in chosen if name in artefacts()]
@@ -64,6 +62,9 @@ def run(
 
         changes["device"] = str(device_of(changes["device"]))
     check_changes(changes, chosen)
+    if wanted and not any(artefacts()[name].settings(changes) for name in wanted):
+        subset = "; ".join(f"{name} {', '.join(map(str, changes[name]))}" for name in SUBSETS if name in changes)
+        raise ValueError(f"selectors, partitions and mus must leave a run of {', '.join(wanted)}, got {subset}")
     check_folder("out", out)
     if wanted and str(changes.get("dataset", "")).endswith(".npz"):
         load(changes["dataset"])  # a file of one's own that cannot be read is a mistake, not data that are still to come
@@ -73,7 +74,7 @@ def run(
         return Done(reports(chosen, out, changes), changes)
     from fedcohort.experiments.training import Training
 
-    training = Training(out, data, until, told, about or {})
+    training = Training(out, data, until, told)
     changes = {"precision": "float32"} | _fitted(changes, training)  # what is shown is what was asked for
     for name in wanted:
         training.complete(artefacts()[name].settings(changes))
@@ -122,9 +123,10 @@ def reports(names: Sequence[str], source: Path, changes: Changes) -> dict[str, R
     return made
 
 
-def powd(pool: Pool, changes: Changes, rounds: int) -> dict[int, Result]:
-    """Return the finished training runs of pow-d that figures 3 and 4 can show, by seed: CIFAR-10, non-iid, FedAvg."""
-    runs = pool.cells(whole_setting("cifar10", {**changes, "rounds": rounds}))["pow-d", "primary-label", "paper", 0.0]
+def powd(pool: Pool, changes: Changes, like: Setting) -> dict[int, Result]:
+    """Return the finished training runs of pow-d that figures 3 and 4 can show, by seed: non-iid, FedAvg, as many clients."""
+    own = {"rounds": like.rounds, "clients": like.num_clients, "cohort": like.cohort_size}
+    runs = pool.cells(whole_setting("cifar10", changes, **own))["pow-d", "primary-label", "paper", 0.0]
     return {run.of.first_seed: run for run in runs if run.finished}
 
 
@@ -145,9 +147,11 @@ def evidence(source: Path, pool: Pool, changes: Changes) -> Evidence:
         return values(found[task, cohort][selector, partition, "paper", mu], quantity)
 
     more: dict[str, Any] = {"datasets": datasets, "labels": labels}
-    if (source / "figure3" / "settings.json").exists():
-        kept, results = simulated.stored(source / "figure3")
-        more["asked"] = simulated.asked(kept, results, powd(pool, changes, kept.rounds))
+    for name in [name for name in ("figure3", "figure4") if (source / name / "settings.json").exists()][:1]:
+        kept, results = simulated.stored(source / name)
+        if kept.rounds != EXPERIMENTS[name].setting.rounds:
+            labels["selection"] = f"selection, T={kept.rounds}"
+        more["asked"] = simulated.asked(kept, results, powd(pool, changes, kept))
         more["classes"], more["cohort"] = class_of(kept.num_clients, len(kept.rates)), kept.cohort_size
     more["regret"] = simulated.room(source / "regret")
     return Evidence(trained, played, **more)
@@ -162,13 +166,8 @@ def export(out: Path, to: Path, ending: str = ".parquet") -> list[Path]:
     check_folder("export", to)
     if out != to:
         simulated.export(out, to)
-    both: dict[str, Result] = {}
     by_set: dict[str, list[Result]] = {}
-    for result in [*gathered(to), *gathered(out)]:
-        key = identity(result.of)
-        if key not in both or len(result.accuracy) >= len(both[key].accuracy):
-            both[key] = result
-    for result in both.values():
+    for result in gathered(out, to):
         by_set.setdefault(Path(result.of.dataset).stem, []).append(result)
     paths = []
     for name, results in sorted(by_set.items()):

@@ -65,10 +65,13 @@ def alone(of: Comparison, place: Place) -> Comparison:
 
 def of_folder(folder: Path) -> list[Result]:
     """Return the runs of a run folder, as far as they were played; the checkpoint is not needed."""
-    of = Comparison.of(rundir.read_settings(folder / "settings.toml"))
     records = rundir.load_records(folder)
-    about = {name: json.loads((folder / name).read_text()) for name in ("environment.json", COST) if (folder / name).exists()}
-    about = {key: value for part in about.values() for key, value in part.items()}
+    try:
+        of = Comparison.of(rundir.read_settings(folder / "settings.toml"))
+        kept = [json.loads((folder / name).read_text()) for name in ("environment.json", COST) if (folder / name).exists()]
+        about = {key: value for part in kept for key, value in part.items()}
+    except (ValueError, AttributeError) as error:
+        raise ValueError(f"{folder} must be a run folder of fedcohort, got: {error}") from None
     return [_of_row(alone(of, place), row, records, about) for row, place in enumerate(places(of))] if records else []
 
 
@@ -142,10 +145,10 @@ def _from_row(row: Mapping[str, Any]) -> Result:
     return _result(Comparison.of(json.loads(row["settings"])), row, json.loads(row["about"]))
 
 
-def gathered(folder: Path) -> list[Result]:
-    """Return all results under a folder, from run folders and from results files; of a run twice there, the longer one."""
+def gathered(*folders: Path) -> list[Result]:
+    """Return all results under folders, from run folders and results files; of a run twice there the longer, else the first."""
     found: dict[str, Result] = {}
-    for path in sorted(folder.rglob("*")) if folder.is_dir() else []:
+    for path in [path for folder in folders if folder.is_dir() for path in sorted(folder.rglob("*"))]:
         if path.name == "settings.toml":
             here = of_folder(path.parent)
         elif path.suffix in (".parquet", ".npz") and path.name.startswith("runs"):

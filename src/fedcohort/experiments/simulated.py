@@ -65,18 +65,19 @@ def report_of(name: str, experiment: Experiment, results: dict[str, Played], pow
     setting, shown, notes = experiment.setting, results, [experiment.caption]
     if powd and name in ("figure3", "figure4"):
         shown = results | {"pow-d": _of_training(list(powd.values()))}
-        notes.append(f"pow-d: from its training runs, non-iid, FedAvg, {counted(len(powd), 'seed')}.")
+        data = ", ".join(sorted({run.of.dataset for run in powd.values()}))
+        notes.append(f"pow-d: from its training runs on {data}, non-iid, FedAvg, {counted(len(powd), 'seed')}.")
     rows = experiment.rows(setting, shown)
     figures = partial(experiment.report, setting, shown)
     return Report(name, _title(name, setting), {"Summary": rows}, notes, {"summary": rows}, figures)
 
 
-def report_in(folder: Path, powd: Callable[[int], Mapping[int, Result]]) -> Report:
-    """Return what a folder holds of the experiment of its name; powd: finished runs of so many rounds, by seed."""
+def report_in(folder: Path, powd: Callable[[Setting], Mapping[int, Result]]) -> Report:
+    """Return what a folder holds of the experiment of its name; powd: finished runs of that setting, by seed."""
     name = folder.name
     if (folder / "settings.json").exists():
         setting, results = stored(folder)
-        return report_of(name, replace(EXPERIMENTS[name], setting=setting), results, powd(setting.rounds))
+        return report_of(name, replace(EXPERIMENTS[name], setting=setting), results, powd(setting))
     kept = exported(folder)
     if not kept:
         return Report(name, name, {}, [f"Not run: {folder.parent} holds nothing of it."])
@@ -87,7 +88,8 @@ def report_in(folder: Path, powd: Callable[[int], Mapping[int, Result]]) -> Repo
 
 
 def _title(name: str, of: Setting) -> str:
-    return f"{name}: K={of.num_clients}, k={of.cohort_size}, T={of.rounds}, {counted(of.seeds, 'seed')}, {of.sampler}"
+    sampler = "" if name == "regret" else f", {of.sampler}"  # which plays several
+    return f"{name}: K={of.num_clients}, k={of.cohort_size}, T={of.rounds}, {counted(of.seeds, 'seed')}{sampler}"
 
 
 def _of_training(runs: list[Result]) -> Played:
@@ -160,5 +162,6 @@ def room(folder: Path) -> dict[str, list[float]]:
 
 def changed(name: str, changes: Mapping[str, Any]) -> Experiment:
     """Return an experiment with those of a user's changes that concern it."""
-    known = {key: value for key, value in changes.items() if key in ("seeds", "first_seed", "rounds", "sampler")}
+    concerns = ("seeds", "first_seed", "rounds") if name == "regret" else ("seeds", "first_seed", "rounds", "sampler")
+    known = {key: value for key, value in changes.items() if key in concerns}
     return replace(EXPERIMENTS[name], setting=replace(EXPERIMENTS[name].setting, **known))

@@ -27,14 +27,18 @@ def cell_of(of: Comparison, key: Key, runs: Sequence[Result], quantity: Quantity
     selector, partition, aggregation, mu = key
     paper = published.table(of.dataset).get((selector, partition, mu), {}) if aggregation == "paper" else {}
     theirs = published.TABLES.get(of.dataset, 0)
-    shorter = of.rounds < theirs
     value = paper.get(quantity) if _same_setting(of) else None
     if of.rounds != theirs and (quantity == "final" or selector == "e3cs-inc"):  # which turns at a quarter of the rounds
         value = None
     if of.rounds > theirs and value == inf:  # of never within fewer rounds more rounds say nothing
         value = None
     known = tuple(values(runs, quantity).values())
-    return Cell(known, value, of.rounds if shorter else inf, len(runs) - len(known))
+    return Cell(known, value, _played(of), len(runs) - len(known))
+
+
+def _played(of: Comparison) -> float:
+    """Return the rounds, if they are fewer than the paper's: what was not reached in these may be reached later."""
+    return of.rounds if of.rounds < published.TABLES.get(of.dataset, 0) else inf
 
 
 def _same_setting(of: Comparison) -> bool:
@@ -77,7 +81,7 @@ def long_rows(of: Comparison, found: Cells) -> Rows:
 def ours_alone(runs: Sequence[Result], quantity: Quantity) -> Cell:
     """Return a cell without the paper's side."""
     known = tuple(values(runs, quantity).values())
-    return Cell(known, pending=len(runs) - len(known))
+    return Cell(known, None, _played(runs[0].of) if runs else inf, len(runs) - len(known))
 
 
 def columns(of: Comparison, runs: Sequence[Result]) -> dict[str, Any]:
@@ -87,7 +91,7 @@ def columns(of: Comparison, runs: Sequence[Result]) -> dict[str, Any]:
 
 def in_numbers(cell: Cell, runs: Sequence[Result], quantity: Quantity) -> dict[str, Any]:
     """Return our side of a cell in numbers."""
-    said = {"reached": cell.reached.size, "mean": cell.mean, "sd": cell.sd}
+    said = {"pending": cell.pending, "reached": cell.reached.size, "mean": cell.mean, "sd": cell.sd}
     return {"quantity": heading(quantity), "runs": len(runs)} | said
 
 

@@ -1,11 +1,10 @@
 """Train what an artefact still lacks, part by part, within a time limit."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, perf_counter
-from typing import Any
 
 import torch
 
@@ -27,7 +26,6 @@ class Training:
     data: Path | None = None
     until: float = float("inf")
     told: Progress | None = None
-    about: Mapping[str, Any] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
     stopped: str = ""
     loaded: dict[str, Dataset] = field(default_factory=dict)
@@ -74,13 +72,14 @@ class Training:
         trial = Trial(of, dataset, folder)
         with rundir.held(folder):
             trial.restore()
+            rundir.load_records(folder, trial.done)  # a gap there could never be filled
             rundir.write_settings(folder, of.as_dict())
             first, start, told = trial.done, perf_counter(), self.told
             name = f"{folder.name}, {len(trial.places)} runs"
             try:
                 trial.run((lambda done, accuracy: told(name, done, of.rounds)) if told else None, self.over)
             finally:
-                _add_cost(folder, self.about, perf_counter() - start, trial.done - first, trial)
+                _add_cost(folder, perf_counter() - start, trial.done - first, trial)
         if trial.done < of.rounds:
             self.stopped = f"{folder.name} at round {trial.done} of {of.rounds}"
 
@@ -89,12 +88,12 @@ class Training:
             self.told("download", done, total or done)
 
 
-def _add_cost(folder: Path, about: Mapping[str, Any], seconds: float, rounds: int, trial: Trial) -> None:
+def _add_cost(folder: Path, seconds: float, rounds: int, trial: Trial) -> None:
     """Add what a call took to what earlier ones took; a call that was killed is not in it."""
     path = folder / COST
     before = json.loads(path.read_text()) if path.exists() else {}
     gpu = torch.cuda.get_device_name(trial.engine.device) if trial.engine.device.type == "cuda" else None
-    cost = {"part": folder.name, "gpu": gpu, **about, "runs": len(trial.places)}
+    cost = {"part": folder.name, "gpu": gpu, "runs": len(trial.places)}
     spent = {"seconds": seconds, "timed_rounds": rounds, "client_steps": trial.engine.client_steps}
     cost |= {name: before.get(name, 0) + value for name, value in spent.items()}
     with written_whole(path) as draft:

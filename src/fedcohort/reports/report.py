@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.reports.figures import Figure, available, save_figures
-from fedcohort.reports.markup import as_latex, as_markdown
+from fedcohort.reports.markup import as_latex, as_latex_note, as_markdown
 from fedcohort.store import save_csv, written_whole
 
 Rows = Sequence[Mapping[str, Any]]
@@ -17,7 +17,7 @@ NO_FIGURES = "No figures: they need pip install 'fedcohort[plots]'"
 class Report:
     """What is shown of an artefact.
 
-    tables: for people, by title; numbers: the same for machines, by file name; figures are drawn when they are saved.
+    tables: for people, by title; numbers: their numbers for machines, by file name; figures are drawn when they are saved.
     """
 
     name: str
@@ -42,6 +42,7 @@ def write(report: Report, folder: Path) -> str:
     with written_whole(folder / f"{report.name}.md") as draft:
         draft.write_text(text, encoding="utf-8")
     latex = "\n".join(as_latex(rows, f"{report.title}: {title}") for title, rows in report.tables.items())
+    latex += "".join(f"\n{as_latex_note(note)}" for note in report.notes)
     with written_whole(folder / f"{report.name}.tex") as draft:
         draft.write_text(latex, encoding="utf-8")
     if pictures:

@@ -15,9 +15,12 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def as_tables(rows: Rows, width: int, title: str | None = None) -> list[Table]:
-    """Return a table with the keys of the first row as header; if it is too wide, several, each with the first column."""
+    """Return a table with the keys of the first row as header; if it is too wide, several, each with who the rows are about."""
     keys = list(rows[0]) if rows else []
-    first, rest, endless = keys[:1], keys[1:], Console(width=10_000)
+    endless = Console(width=10_000)
+    whole = endless.measure(_table(rows, keys)).minimum <= width
+    names = 1 if whole else _naming(rows, keys)
+    first, rest = keys[:names], keys[names:]
     made: list[Table] = []
     while rest or not made:
         fitting = 1
@@ -26,6 +29,12 @@ def as_tables(rows: Rows, width: int, title: str | None = None) -> list[Table]:
         made.append(_table(rows, [*first, *rest[:fitting]], None if made else title))
         rest = rest[fitting:]
     return made
+
+
+def _naming(rows: Rows, keys: Sequence[str]) -> int:
+    """Return how many of the first columns tell the rows apart; one, if three do not."""
+    apart = [n for n in (1, 2, 3) if len({tuple(shown(row.get(key)) for key in keys[:n]) for row in rows}) == len(rows)]
+    return apart[0] if apart else 1
 
 
 def _table(rows: Rows, keys: Sequence[str], title: str | None = None) -> Table:

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from fedcohort.experiments import simulated
+from fedcohort.experiments.comparison import Comparison
 from fedcohort.experiments.pages.simulation import schemes as simulated_schemes
 from fedcohort.experiments.registry import NAMES
 from fedcohort.experiments.reproduce import shown
-from fedcohort.experiments.results import Result, gathered, identity
+from fedcohort.experiments.results import UNDECIDING, Result, gathered, identity
 from fedcohort.reports.html.findings import Findings, Scheme
 from fedcohort.reports.report import Report
 from fedcohort.store import written_whole
@@ -43,6 +44,7 @@ def findings(folder: Path) -> Findings:
     if (folder / ASKED).exists():
         try:
             asked |= json.loads((folder / ASKED).read_text())
+            asked |= {"names": list(asked["names"]), "changes": dict(asked["changes"])}
         except (ValueError, TypeError) as error:
             raise ValueError(f"{folder / ASKED} must say what was reproduced, got: {error}") from None
     changes = {name: tuple(value) if isinstance(value, list) else value for name, value in asked["changes"].items()}
@@ -68,7 +70,7 @@ def of_reports(folder: Path, reports: Mapping[str, Report], changes: Mapping[str
     return Findings(
         title=f"The paper reproduced: {', '.join(reports)}",
         kinds=kinds,
-        tables={f"{name}: {title}": rows for name, report in reports.items() for title, rows in report.tables.items()},
+        tables={f"{report.title}; {title}": rows for report in reports.values() for title, rows in report.tables.items()},
         targets=targets,
         lead=_lead(reports, results),
         notes=[note for report in reports.values() for note in report.notes],
@@ -90,7 +92,10 @@ def _lead(reports: Mapping[str, Report], results: Sequence[Result]) -> list[str]
     if "claims" in reports:
         counts = Counter(str(row["verdict"]) for row in reports["claims"].tables["Verdicts"])
         if counts:
-            said.append("Of the paper's claims: " + ", ".join(f"{word} {count}" for word, count in counts.most_common()) + ".")
+            words = ", ".join(f"{word} {count}" for word, count in counts.most_common())
+            said.append(
+                f"{counts.total()} verdicts on the paper's claims, one for each data set that a claim is about: {words}."
+            )
     if results:
         unfinished = sum(not result.finished for result in results)
         said.append(
@@ -100,36 +105,46 @@ def _lead(reports: Mapping[str, Report], results: Sequence[Result]) -> list[str]
 
 
 def trained_kinds(results: Sequence[Result]) -> tuple[dict[str, dict[str, Scheme]], dict[str, Sequence[float]]]:
-    """Return runs that differ in scheme and seed alone as one kind, and the kinds' targets; same names get a number."""
+    """Return runs that differ in scheme and seed alone as one kind, and the kinds' targets."""
     groups: dict[str, dict[str, list[Result]]] = {}
     for result in results:
         alike = identity(replace(result.of, selectors=("random",), first_seed=0))
         groups.setdefault(alike, {}).setdefault(result.of.selectors[0], []).append(result)
     found: dict[str, dict[str, Scheme]] = {}
     targets: dict[str, Sequence[float]] = {}
-    for by_scheme in groups.values():
-        of = next(iter(by_scheme.values()))[0].of
-        name = (
-            f"{of.dataset}, k={of.cohort}, {of.partitions[0]} data, {of.aggregations[0]} rule, mu {of.mus[0]:g}, {of.sampler}"
-        )
-        count = sum(known.split(" #")[0] == name for known in found)
-        name += f" #{count + 1}" if count else ""
-        found[name], targets[name] = {scheme: _scheme(runs) for scheme, runs in by_scheme.items()}, of.targets
+    first = {alike: next(iter(by_scheme.values()))[0].of for alike, by_scheme in groups.items()}
+    for alike, by_scheme in groups.items():
+        name = _kind(first[alike], [of for of in first.values() if _short(of) == _short(first[alike])])
+        found[name], targets[name] = {scheme: _scheme(runs) for scheme, runs in by_scheme.items()}, first[alike].targets
     return found, targets
+
+
+def _kind(of: Comparison, namesakes: Sequence[Comparison]) -> str:
+    """Return the name of a kind: what it is in short, and in what it differs from others of that short name."""
+    differ = [name for name in vars(of) if name not in ("selectors", *UNDECIDING)]
+    differ = [name for name in differ if len({str(getattr(one, name)) for one in namesakes}) > 1]
+    return ", ".join([_short(of), *(f"{name.replace('_', ' ')} {getattr(of, name)}" for name in differ)])
+
+
+def _short(of: Comparison) -> str:
+    rule = f"{of.aggregations[0]} rule" + ("" if of.server_rate == 1 else f" times {of.server_rate:g}")
+    return f"{of.dataset}, k={of.cohort}, {of.partitions[0]} data, {rule}, mu {of.mus[0]:g}, {of.sampler}"
 
 
 def _scheme(runs: list[Result]) -> Scheme:
     runs = sorted(runs, key=lambda run: run.of.first_seed)
     rounds = max(run.of.rounds for run in runs)
 
-    def padded(values: Any) -> Any:
-        return np.concatenate([np.asarray(values, dtype=np.float64), np.full(rounds - len(values), np.nan)])
+    def padded(values: Any, kind: Any) -> Any:
+        return np.concatenate([values.astype(kind), np.full(rounds - len(values), np.nan, kind)])
 
-    successes = np.stack([padded(run.valid) for run in runs])
+    successes = np.stack([padded(run.valid, np.float64) for run in runs])
     return Scheme(
         seeds=[run.of.first_seed for run in runs],
         asked=np.where(np.isnan(successes), np.nan, float(runs[0].of.cohort)),
         successes=successes,
         counts=np.stack([run.counts for run in runs]).astype(np.int64),
-        accuracy=np.stack([padded(run.accuracy) for run in runs]),
+        accuracy=np.stack(
+            [padded(run.accuracy, np.float32) for run in runs]
+        ),  # as kept: 0.45 is then not below a target of 0.45
     )

@@ -13,7 +13,7 @@ from fedcohort.reports.palette import place_of, style_of
 from fedcohort.statistics import sd
 
 Series = dict[str, Any]  # name, colour and dash (places in the palette), data by column
-BAND = "Lines are means over seeds, bands one standard deviation."
+BAND = "Lines are means over the seeds that came the furthest, bands one standard deviation."
 
 
 @dataclass(frozen=True)

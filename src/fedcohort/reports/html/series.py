@@ -40,7 +40,10 @@ def over_seeds(values: Floats) -> tuple[Floats, Floats]:
 
 
 def curve(values: Floats) -> dict[str, list[Any]]:
-    """Return a curve [S, T] over rounds: those that any seed has, thinned."""
+    """Return a curve [S, T] over rounds, thinned: of the seeds that came the furthest, so that a mean keeps its company."""
+    known = ~np.isnan(values)
+    last = np.where(known.any(axis=1), values.shape[1] - np.argmax(known[:, ::-1], axis=1), 0)
+    values = values[last == last.max()]
     rounds = thinned(np.flatnonzero(~np.isnan(values).all(axis=0)))
     mean, spread = over_seeds(values[:, rounds])
     return {"x": plain(rounds + 1), "y": plain(mean), "sd": plain(spread, 4)}
