@@ -204,7 +204,8 @@ def test_other_settings_are_refused_and_leave_the_folder_as_it_was(call, tmp_pat
         code, out, err = call(*TINY, "--out", "run", *more)
         assert (code, out) == (2, "")
         assert is_one_line_of_error(err)
-        assert re.search("out must not hold a run of other settings, got run.*--overwrite", err)
+        told = "settings must be those of the run in run" if "--resume" in more else "other settings, got run.*--overwrite"
+        assert re.search(told, err)
     assert contents(tmp_path / "run") == before
 
 
@@ -313,7 +314,7 @@ def test_a_run_that_ends_while_it_saves_goes_on_exactly(call, tmp_path, monkeypa
     assert is_one_line_of_error(err)
     assert re.search("out must not hold an unfinished run, got run with 2 of 6 rounds; add --resume", err)
 
-    assert call(*TINY, "--out", "run", "--resume")[0] == 0
+    assert call("--out", "run", "--resume")[0] == 0  # with the settings that it has
     assert differences(remembered(tmp_path / "run"), remembered(tmp_path / "whole")) == []
 
 

@@ -206,6 +206,10 @@ def test_a_restored_lock_step_goes_on_exactly_and_skips_the_rounds_it_has_seen()
     [
         (np.array([0, 1, 1, 0, 1, 1]), inf, r"world must say who answers \(bool\), .*, got int64"),
         (np.array([1.0, nan, 1.0, 1.0, 1.0, 1.0]), 2.0, "world must say who answers .*, got nan"),
+        (np.array([1.0, -1.0, 1.0, 1.0, 1.0, 1.0]), 2.0, "world must say who answers .*, got nan or less than 0"),
+        ([True] * 5, inf, r"world must say something of all 6 clients, got a row \(5,\)"),
+        (np.ones(6), nan, "deadline must be above 0, got nan"),
+        (np.ones(6), 0, "deadline must be above 0, got 0"),
         (np.ones(6, dtype=bool), 0.5, "deadline must be at least 1 where the world only says who answers, .*, got 0.5"),
     ],
 )
@@ -213,6 +217,12 @@ def test_a_world_that_cannot_be_read_is_refused(row, deadline, message):
     selector = make_selector("random", Federation(6, 6, rng=0, horizon=1))
     with pytest.raises(ValueError, match=message):
         next(play(selector, [row], 1, deadline=deadline))
+
+
+def test_a_world_may_yield_lists_and_have_clients_that_are_still_to_join():
+    selector = make_selector("random", Federation(2, 2, rng=0, horizon=1))
+    (record,) = play(selector, [[True, False, True]], 1)
+    assert record.arrived.tolist() == [True, False]
 
 
 def test_a_lock_step_with_a_cohort_in_flight_can_be_put_back():

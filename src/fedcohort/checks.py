@@ -12,15 +12,16 @@ import numpy.typing as npt
 from fedcohort.arrays import Floats
 
 MOST = float(np.finfo(np.float64).max)
+MANY = 2**31 - 1  # of anything that is counted: more fits no memory
 
 
 def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
     """Return value as an int if it is a whole number within the bounds."""
-    bound = f"at least {low}" if high is None else f"between {low} and {high}"
     try:
         number = index(value)
     except TypeError:
         number = low - 1
+    bound = f"at least {low}" if high is None or (high == MANY and number < low) else f"between {low} and {high}"
     if isinstance(value, bool | np.bool_) or number < low or (high is not None and number > high):
         raise ValueError(f"{name} must be a whole number {bound}, got {value!r}")
     return number
@@ -28,10 +29,7 @@ def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
 
 def between(name: str, value: Any, low: float, high: float) -> float:
     """Return value as a float if low <= value <= high; nan is not."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
+    number = _number(value)
     if not low <= number <= high:
         raise ValueError(f"{name} must be between {low} and {high}, got {value!r}")
     return number
@@ -39,13 +37,18 @@ def between(name: str, value: Any, low: float, high: float) -> float:
 
 def positive(name: str, value: Any) -> float:
     """Return value as a float if it is finite and above zero."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
+    number = _number(value)
     if not 0 < number < math.inf:
         raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
     return number
+
+
+def _number(value: Any) -> float:
+    """Return a number as a float, nan for what is none: words and truth values are not."""
+    try:
+        return math.nan if isinstance(value, str | bytes | bool | np.bool_) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def known(name: str, value: str, options: Collection[str]) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Bools, Floats, Ints, pick
+from fedcohort.checks import whole
 from fedcohort.selection.protocol import Cohort, Outcome, Selector, answer_to
 
 
@@ -70,11 +71,16 @@ def play(
     first round to play: the rows before it, which a restored selector has seen, are skipped.
     """
     learner = learner or NoTraining()
-    for round, row in zip(range(rounds), world, strict=False):
+    if not deadline > 0:
+        raise ValueError(f"deadline must be above 0, got {deadline}")
+    for round, row in zip(range(whole("rounds", rounds, 0)), world, strict=False):
         if round < start:
             continue
+        answers = np.asarray(row)
+        if answers.ndim == 0 or answers.shape[-1] < selector.num_clients:
+            raise ValueError(f"world must say something of all {selector.num_clients} clients, got a row {answers.shape}")
         cohort = selector.select(round)
-        arrived, spent = _by_deadline(pick(row, cohort.clients), deadline)
+        arrived, spent = _by_deadline(pick(answers, cohort.clients), deadline)
         returned = learner.train(round, cohort.clients, arrived)
         selector.update(Outcome(cohort, returned.valid, returned.loss))
         seconds = np.max(spent, axis=-1, initial=0.0)
@@ -90,8 +96,8 @@ def _by_deadline(answers: npt.NDArray[Any], deadline: float) -> tuple[Bools, Flo
                 f"deadline must be at least 1 where the world only says who answers, each in one second, got {deadline}"
             )
         return answers, np.ones(answers.shape)
-    if answers.dtype.kind != "f" or np.isnan(answers).any():
-        got = "nan" if answers.dtype.kind == "f" else answers.dtype
+    if answers.dtype.kind != "f" or not (answers >= 0).all():
+        got = "nan or less than 0" if answers.dtype.kind == "f" else answers.dtype
         raise ValueError(f"world must say who answers (bool), or after how many seconds (float, inf for never), got {got}")
     if deadline == inf and np.isinf(answers).any():
         raise ValueError("deadline must be finite where a client may never answer, got inf")

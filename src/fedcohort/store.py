@@ -74,7 +74,8 @@ def load_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
     except (OSError, ValueError, EOFError, TypeError, zlib.error, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} must be a results file of fedcohort, got: {error}") from None
+        said = "what is no array of numbers or words" if "pickle" in str(error) else error  # not its advice to trust the file
+        raise ValueError(f"{path} must be a results file of fedcohort, got: {said}") from None
     strange = [name for name, value in arrays.items() if not isinstance(value, np.ndarray)]
     if strange:
         raise ValueError(f"{path} must hold arrays alone, got {strange[0]!r}")

@@ -319,6 +319,16 @@ def test_a_subset_without_runs_is_refused_before_anything_is_written(call):
     assert not Path("runs").exists()
 
 
+@pytest.mark.parametrize("file", ["settings.toml", "settings.json"])
+def test_a_folder_of_another_run_is_refused_and_left_as_it_was(call, file):
+    Path("mine").mkdir()
+    (Path("mine") / file).write_text("")
+    code, out, err = call("figure3", "--rounds", 2, "--out", "mine")
+    assert (code, out) == (2, "")
+    assert "out must not hold a run of compare or simulate, got mine" in err
+    assert [path.name for path in Path("mine").iterdir()] == [file]
+
+
 def test_a_file_in_the_place_of_the_export_is_refused_before_training(call):
     Path("taken").write_text("")
     code, out, err = call("table3", "--dataset", "digits", "--rounds", 2, "--selectors", "random", "--export", "taken")

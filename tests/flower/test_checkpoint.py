@@ -21,7 +21,9 @@ from flwr.serverapp.strategy import (
 from fedcohort import rundir
 from fedcohort.flower import CohortStrategy, checkpoint, wrapped
 from fedcohort.flower.validity import as_model
+from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.protocol import Cohort
+from fedcohort.selection.random import Random
 
 ROUNDS = 4
 INITIAL = {"w": np.array([[0.5, -1.0], [2.0, 4.0]]), "b": np.array([0.25])}
@@ -230,6 +232,20 @@ def test_a_checkpoint_of_another_model_is_refused(clock, tmp_path, other, told):
         play(federation(clock, 6, fails), tmp_path, resume=True, initial=record(**other))
 
 
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"selector": "random"}, "selector must be as in the rounds before, 'e3cs-0.5', to resume .*, got 'random'"),
+        ({"aggregation": "paper"}, "aggregation must be as in the rounds before, 'wrapped', to resume .*, got 'paper'"),
+        ({"selector": "e3cs-0.8"}, "selector must be as in the rounds before, 'e3cs-0.5', to resume .*, got 'e3cs-0.8'"),
+    ],
+)
+def test_a_run_does_not_go_on_as_another(clock, tmp_path, other, told):
+    play(federation(clock, 6, fails), tmp_path)
+    with pytest.raises(ValueError, match=told):
+        play(federation(clock, 6, fails), tmp_path, resume=True, **other)
+
+
 def test_a_folder_that_another_server_writes_is_refused(clock, tmp_path):
     with rundir.held(tmp_path), pytest.raises(ValueError, match="out must not be in use by another process"):
         play(federation(clock, 4), tmp_path)
@@ -253,13 +269,14 @@ def test_a_damaged_checkpoint_is_refused_by_name(clock, tmp_path, damage):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"selector": "random"}, "state must be one of Random"),
-        ({"selector": "e3cs-0.5-robust"}, "kind of the state must be E3CS robust, got E3CS paper"),
-        ({"cohort_size": 2}, "cohort_size of the state must be 2, got 3"),
+        ({"selector": Random(6, 3, rng=0)}, "state must be one of Random"),
+        ({"selector": E3CS(6, 3, rng=0, update="robust")}, "kind of the state must be E3CS robust, got E3CS paper"),
+        ({"selector": E3CS(6, 2, rng=0), "cohort_size": 2}, "cohort_size of the state must be 2, got 3"),
     ],
 )
 def test_a_state_of_another_selector_is_refused(clock, tmp_path, options, told):
-    play(federation(clock, 6, fails), tmp_path)
+    play(federation(clock, 6, fails), tmp_path, selector=E3CS(6, 3, rng=0))
+    rundir.save_checkpoint(tmp_path, rundir.load_checkpoint(tmp_path) | {"about": {}})  # as written before it named them
     with pytest.raises(ValueError, match=told):
         play(federation(clock, 6, fails), tmp_path, resume=True, rounds=6, **options)
 

@@ -642,9 +642,33 @@ def test_selectors_that_rank_by_loss_get_it(clock):
     assert again.clients.tolist() == [1, 4]
 
 
-def test_a_selector_that_needs_losses_says_so_if_none_are_named(clock):
-    with pytest.raises(ValueError, match="loss must be reported"):
-        cohort_strategy(selector="rpow-d").start(federation(clock, 4), initial())
+class TwoVerbs:
+    num_clients, cohort_size = 6, 3
+
+    def select(self, round, available=None): ...
+    def update(self, outcome): ...
+    def join(self, count=1): ...
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"selector": "rpow-d"}, "loss_key must name the loss that clients report, .* got None"),
+        ({"selector": make_selector("rpow-d", Federation(6, 3, rng=0, horizon=1))}, "loss_key must name the loss"),
+        ({"selector": None}, "selector must be a name or an object with .*, got None without num_clients"),
+        ({"selector": E3CS}, "selector must be a name or an object with .*, got the class E3CS"),
+        ({"selector": TwoVerbs(), "folder": "here"}, "selector must be .* without state_dict, load_state_dict"),
+        ({"limits": 50}, "limits must be Limits or None, got 50"),
+        ({"folder": "taken"}, "folder must be a folder, got taken, where taken is a file"),
+        ({"deadline": "60"}, "deadline must be a finite number above 0, got '60'"),
+    ],
+)
+def test_what_would_end_the_first_round_is_refused_before_it(tmp_path, monkeypatch, wrong, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(ValueError, match=message):
+        cohort_strategy(**wrong)
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
 def test_a_client_that_was_lost_is_not_asked_before_a_sign_of_life(clock):

@@ -249,6 +249,42 @@ def test_a_run_learns_the_same_alone_and_beside_another_to_rounding(mode):
     torch.testing.assert_close(together.models[1:], alone.models, rtol=1e-5, atol=1e-6)
 
 
+def shared(shape, classes):
+    layer = nn.Linear(5, 5)
+    return nn.Sequential(layer, nn.Tanh(), layer, nn.Tanh(), nn.Linear(5, classes))
+
+
+def test_a_model_that_uses_a_layer_twice_learns_the_same_both_ways_tested_between_or_not():
+    def learnt(mode, of, test):
+        learner = Engine([make_model(shared, (5,), 3, run.seed) for run in of], *data(), of, SGD, Options(mode=mode, slots=3))
+        for round in range(3):
+            learner.train(round, *asked(*[[0, 1, 2]] * len(of)))
+            if test:
+                learner.evaluate()
+        return learner.models[:1]
+
+    plain = learnt("together", runs(), test=False)
+    for mode in ("together", "one-by-one"):
+        for of in (runs(), runs()[:1]):
+            torch.testing.assert_close(learnt(mode, of, test=True), plain, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: engine(precision="bf16"), "precision must be float32 on a CPU, got 'bf16'"),
+        (lambda: engine(of=[replace(runs()[0], epochs=np.array([1, 0, 1, 1]))]), "epochs must be between 1 and .*, got 0"),
+        (lambda: engine(of=[replace(runs()[0], epochs=np.array([1, 2]))]), r"epochs must have shape \(4,\), got \(2,\)"),
+        (lambda: Sgd(rate=float("nan")), "rate must be .* above 0, got nan"),
+        (lambda: Sgd(momentum=5.0), "momentum must be between 0.0 and 1.0, got 5.0"),
+        (lambda: Sgd(batch_size=0), "batch_size must be a whole number at least 1, got 0"),
+    ],
+)
+def test_what_cannot_be_trained_with_is_refused_by_name(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="asks for a GPU where there is none, and this machine has one")
 def test_a_device_that_is_not_there_is_refused_by_name():
     with pytest.raises(ValueError, match=r"device must be .*, got 'cuda'"):

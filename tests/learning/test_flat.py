@@ -45,3 +45,32 @@ def test_forward_of_a_module_uses_the_weights_given_and_not_its_own():
     before = flat_weights(module)
     assert torch.equal(forward_of(module)(flat_weights(other), x), other(x))
     assert torch.equal(flat_weights(module), before)
+
+
+class Tied(nn.Module):
+    """One weight in two layers, and one bias in two places of a layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.second.weight = self.first.weight
+        self.second.again = self.second.bias
+
+    def forward(self, x):
+        return self.second(torch.tanh(self.first(x))) + self.second.again
+
+
+def shared():
+    layer = nn.Linear(4, 4)
+    return nn.Sequential(layer, nn.Tanh(), layer, nn.Linear(4, 2))
+
+
+@pytest.mark.parametrize("make", [shared, Tied])
+def test_what_is_used_in_two_places_is_given_in_both_and_the_module_is_left_as_it_was(make):
+    torch.manual_seed(2)
+    module, other, x = make(), make(), torch.randn(5, 4)
+    kept, before = list(module.parameters()), flat_weights(module)
+    for _ in range(2):
+        assert torch.equal(forward_of(module)(flat_weights(other), x), other(x))
+    assert all(one is another for one, another in zip(module.parameters(), kept, strict=True))
+    assert torch.equal(flat_weights(module), before)

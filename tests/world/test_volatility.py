@@ -64,7 +64,21 @@ def test_epochs_in_a_batch_are_the_epochs_alone():
 
 def test_a_recorded_world_is_replayed_and_ends():
     table = np.array([[1, 0], [0, 0], [1, 1]], dtype=bool)
+    for told in (table, table.astype(int), table.tolist()):
+        rows = np.stack(list(replay(told)))
+        np.testing.assert_array_equal(rows, table)
+        assert rows.dtype == bool
+
+
+def test_recorded_seconds_stay_seconds():
+    table = np.array([[3.0, np.inf], [0.0, 2.5]])
     np.testing.assert_array_equal(np.stack(list(replay(table))), table)
+
+
+@pytest.mark.parametrize("table", [[[1, 2]], [["a"]], [[1.0, np.nan]], [[-1.0]], [True, False]])
+def test_a_recorded_world_that_cannot_be_read_is_refused(table):
+    with pytest.raises(ValueError, match=r"table must be rows \[T, K\]"):
+        replay(table)
 
 
 @pytest.mark.parametrize(

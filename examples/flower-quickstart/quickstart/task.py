@@ -43,7 +43,7 @@ def train(model: Net, x: Tensor, y: Tensor, epochs: int, learning_rate: float) -
             loss = nn.functional.cross_entropy(model(x[batch]), y[batch])
             loss.backward()
             optimiser.step()
-    return float(loss)
+    return loss.item()
 
 
 def accuracy(model: Net, x: Tensor, y: Tensor) -> float:

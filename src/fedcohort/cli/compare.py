@@ -43,6 +43,8 @@ def _compare(
     if log is not None:
         known("log", log, ("tensorboard", "mlflow"))
     flags = {name: parsed(name, value) for name, value in given.items() if value is not None}
+    if resume and not config and not flags and (out / "settings.toml").exists():
+        config = out / "settings.toml"  # its own
     of = Comparison.of((rundir.read_settings(config) if config else {}) | flags)
     done = rounds_done(of, out, resume, overwrite)
     if done < of.rounds:
@@ -109,6 +111,8 @@ def rounds_done(of: Comparison, out: Path, resume: bool, overwrite: bool) -> int
         if any(out.iterdir()):
             raise ValueError(f"out must be a new or empty folder, got {out}; choose another or add --overwrite")
         return 0
+    if Comparison.of(rundir.read_settings(settings)) != of and resume:
+        raise ValueError(f"settings must be those of the run in {out} to resume it, got others; without any, its own are taken")
     if Comparison.of(rundir.read_settings(settings)) != of:
         raise ValueError(f"out must not hold a run of other settings, got {out}; choose another or add --overwrite")
     state = rundir.load_checkpoint(out, ("round",))

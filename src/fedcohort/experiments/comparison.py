@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fedcohort.arrays import Floats
-from fedcohort.checks import between, known, positive, whole
+from fedcohort.checks import MANY, between, known, positive, whole
 from fedcohort.data import DATASETS, PARTITIONS
 from fedcohort.data.scaling import SCALINGS
 from fedcohort.metrics import first_at, jain
@@ -66,6 +66,9 @@ class Comparison:
     slots: int | None = _with(None, "jobs side by side; none: by memory")
 
     def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if isinstance(value, list):
+                object.__setattr__(self, name, tuple(value))
         _check_types(self)
         _check_learning(self)
         if not self.dataset.endswith(".npz"):
@@ -80,13 +83,13 @@ class Comparison:
             values = getattr(self, name)
             if not values or (len(set(values)) < len(values) and name not in ("rates", "epochs")):
                 raise ValueError(f"{name} must be a list of at least one, each once, got {list(values)}")
-        whole("clients", self.clients, len(self.rates))
+        whole("clients", self.clients, len(self.rates), MANY)
         whole("cohort", self.cohort, 1, self.clients)
         for name in ("seeds", "rounds", "batch_size", "evaluate_every", "checkpoint_every"):
-            whole(name, getattr(self, name), 1)
+            whole(name, getattr(self, name), 1, MANY)
         for name in ("samples_per_client", "slots"):
             if getattr(self, name) is not None:
-                whole(name, getattr(self, name), 1)
+                whole(name, getattr(self, name), 1, MANY)
         whole("first_seed", self.first_seed, 0, 2**62)
         whole("official_every", self.official_every, 0)
         if not self.max_norm > 0:
@@ -103,7 +106,7 @@ class Comparison:
         for value in self.mus:
             between("mus", value, 0.0, 1e6)
         for value in self.epochs:
-            whole("epochs", value, 1)
+            whole("epochs", value, 1, MANY)
         between("momentum", self.momentum, 0.0, 1.0)
         between("server_momentum", self.server_momentum, 0.0, 1.0)
         between("test_fraction", self.test_fraction, 0.0, 0.9)
@@ -120,8 +123,7 @@ class Comparison:
         for name in values:
             known("setting", name, sorted(names))
         try:
-            given: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
-            return Comparison(**given)
+            return Comparison(**values)
         except TypeError as error:
             raise ValueError(f"settings must be of the types of the defaults, got: {error}") from None
 

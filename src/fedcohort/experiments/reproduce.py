@@ -66,6 +66,8 @@ def run(
         subset = "; ".join(f"{name} {', '.join(map(str, changes[name]))}" for name in SUBSETS if name in changes)
         raise ValueError(f"selectors, partitions and mus must leave a run of {', '.join(wanted)}, got {subset}")
     check_folder("out", out)
+    if any((out / name).exists() for name in ("settings.toml", "settings.json")):
+        raise ValueError(f"out must not hold a run of compare or simulate, got {out}; choose another")
     if wanted and str(changes.get("dataset", "")).endswith(".npz"):
         load(changes["dataset"])  # a file of one's own that cannot be read is a mistake, not data that are still to come
     for name, experiment in experiments.items():

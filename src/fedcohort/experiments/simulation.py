@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Bools, Floats, Ints, row_starts
-from fedcohort.checks import between, known, positive, whole
+from fedcohort.checks import MANY, between, known, positive, whole
 from fedcohort.experiments.allocations import Watch
 from fedcohort.metrics import class_quartiles, jain
 from fedcohort.rounds import play
@@ -38,10 +38,13 @@ class Setting:
     sampler: str = "systematic"
 
     def __post_init__(self) -> None:
-        whole("clients", self.num_clients, max(1, len(self.rates)))
+        for name in ("selectors", "rates"):
+            if not getattr(self, name):
+                raise ValueError(f"{name} must name at least one, got none")
+        whole("clients", self.num_clients, len(self.rates), MANY)
         whole("cohort", self.cohort_size, 1, self.num_clients)
-        whole("rounds", self.rounds, 1)
-        whole("seeds", self.seeds, 1)
+        whole("rounds", self.rounds, 1, MANY)
+        whole("seeds", self.seeds, 1, MANY)
         whole("first_seed", self.first_seed, 0)
         known("sampler", self.sampler, SAMPLERS)
         if self.eta != "auto":
@@ -52,8 +55,6 @@ class Setting:
             known("selector", name, SELECTORS)
             if name in NEEDS_LOSSES:
                 raise ValueError(f"selector must need no losses where nothing is trained, got {name!r}; `compare` trains")
-        if not self.selectors or not self.rates:
-            raise ValueError("selectors and rates must name at least one, got none")
 
     @property
     def seed_list(self) -> list[int]:

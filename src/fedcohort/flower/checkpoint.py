@@ -31,5 +31,12 @@ def load(folder: Path, resume: bool, initial: Model) -> dict[str, Any] | None:
     return state
 
 
+def refuse_other(folder: Path | None, state: dict[str, Any], mine: dict[str, str]) -> None:
+    """Refuse to go on with another selector or rule than those of the rounds before."""
+    for name, was in state.get("about", {}).items():
+        if was != mine[name]:
+            raise ValueError(f"{name} must be as in the rounds before, {was!r}, to resume {folder}, got {mine[name]!r}")
+
+
 def _shapes(model: Model) -> dict[str, str]:
     return {name: f"{array.dtype}{list(array.shape)}" for name, array in model.items()}

@@ -3,10 +3,15 @@
 from typing import Any
 
 from fedcohort.checks import known, whole
+from fedcohort.selection.powd import LastLoss
 from fedcohort.selection.protocol import Selector
 from fedcohort.selection.registry import SELECTORS, Federation, make_selector
 
 Choice = str | Selector
+
+
+NEEDED = ("num_clients", "cohort_size", "select", "update", "join")
+KEPT = ("state_dict", "load_state_dict")  # to go on after a crash
 
 
 def cohort_size_of(choice: Choice, given: int | None) -> int:
@@ -23,15 +28,25 @@ def num_clients_of(choice: Choice, given: int | None) -> int | None:
     return given if given is not None or isinstance(choice, str) else choice.num_clients
 
 
-def refuse_unfit(choice: Choice, cohort_size: int) -> None:
-    """Refuse a name that stands for nothing, or for a selector that needs more than Flower can tell."""
-    if not isinstance(choice, str):
-        return
-    known("selector", choice, SELECTORS)
-    try:
-        make_selector(choice, Federation(cohort_size, cohort_size, rng=0, horizon=1))
-    except ValueError as error:
-        raise ValueError(f"selector must be an object, not the name {choice!r}, where {error}") from None
+def refuse_no_selector(choice: Any, kept: bool) -> None:
+    """Refuse an object that is no selector, and with a folder one that cannot say its state."""
+    lacks = [name for name in NEEDED + KEPT * kept if not hasattr(choice, name)]
+    if not isinstance(choice, str) and (lacks or isinstance(choice, type)):
+        got = f"the class {choice.__name__}" if isinstance(choice, type) else f"{choice!r} without {', '.join(lacks)}"
+        raise ValueError(f"selector must be a name or an object with {', '.join(NEEDED + KEPT * kept)}, got {got}")
+
+
+def refuse_unfit(choice: Choice, cohort_size: int, loss_key: str | None) -> None:
+    """Refuse a name that stands for nothing, or a selector that needs more than it will be told."""
+    made = choice
+    if isinstance(choice, str):
+        known("selector", choice, SELECTORS)
+        try:
+            made = make_selector(choice, Federation(cohort_size, cohort_size, rng=0, horizon=1))
+        except ValueError as error:
+            raise ValueError(f"selector must be an object, not the name {choice!r}, where {error}") from None
+    if isinstance(made, LastLoss) and loss_key is None:
+        raise ValueError("loss_key must name the loss that clients report, by which this selector ranks them, got None")
 
 
 def make(choice: Choice, clients: int, cohort_size: int, seed: int, horizon: int) -> Selector:

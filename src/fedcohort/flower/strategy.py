@@ -26,6 +26,7 @@ from fedcohort.flower.judging import Rules, Verdict, judge, sound_evaluations
 from fedcohort.flower.registry import Registry
 from fedcohort.flower.validity import Limits, Model, all_finite, as_model
 from fedcohort.selection.protocol import Cohort, Outcome, Selector
+from fedcohort.store import check_folder
 
 log = logging.getLogger("flwr.fedcohort")
 Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
@@ -74,8 +75,9 @@ class CohortStrategy(Strategy):
         resume: bool = False,
         tensorboard: bool = False,
     ) -> None:
+        choosing.refuse_no_selector(selector, folder is not None)
         self.choice, self.cohort_size = selector, choosing.cohort_size_of(selector, cohort_size)
-        choosing.refuse_unfit(selector, self.cohort_size)
+        choosing.refuse_unfit(selector, self.cohort_size, loss_key)
         wrapped.refuse_unfit(strategy, known("aggregation", aggregation, AGGREGATIONS), self.cohort_size)
         self.strategy, self.aggregation = strategy, aggregation
         self.minimums, self.numbers = wrapped.minimums(strategy), wrapped.numbers(strategy)
@@ -83,11 +85,15 @@ class CohortStrategy(Strategy):
         self.seed = whole("seed", seed, 0)
         num_clients = choosing.num_clients_of(selector, num_clients)
         self.num_clients = None if num_clients is None else whole("num_clients", num_clients, self.cohort_size)
+        if limits is not None and not isinstance(limits, Limits):
+            raise ValueError(f"limits must be Limits or None, got {limits!r}")
         self.rules = Rules(limits or Limits(), str(wrapped.setting(strategy, "weighted_by_key", "num-examples")), loss_key)
         self.close_early, self.wait = close_early, positive("wait", wait)
         self.folder, self.resume, self.tensorboard = None if folder is None else Path(folder), resume, tensorboard
         if self.folder is None and (resume or tensorboard):
             raise ValueError("folder must be given for resume and tensorboard, got None")
+        if self.folder is not None:
+            check_folder("folder", self.folder)
         self.registry, self.totals, self.journal = Registry(self.num_clients or 0), Totals(), Journal(None)
         self._selector: Selector | None = None
         self._asked: Asked | None = None
@@ -198,6 +204,7 @@ class CohortStrategy(Strategy):
         state = checkpoint.load(self.folder, self.resume, as_model(initial)) if self.folder else None
         announce(self.folder, self._about(num_rounds))  # for those who watch while clients gather
         if state:
+            checkpoint.refuse_other(self.folder, state, self._decides)
             self.registry.load_state_dict(state["registry"])
         wanted = max(self.num_clients or self.cohort_size, len(self.registry.known))
         gather(self.registry, grid, 1 if state else self.cohort_size, wanted, self.wait, self.deadline)
@@ -211,6 +218,11 @@ class CohortStrategy(Strategy):
             log.info("resumed after round %d from %s", done, self.folder)
         self.journal = Journal(self.folder, done, self.tensorboard)
         return (as_record(state["model"]) if state else initial), done
+
+    @property
+    def _decides(self) -> dict[str, str]:
+        """What must stay as it was for a run to go on; the strategy may change."""
+        return {"selector": choosing.name_of(self.choice), "aggregation": self.aggregation}
 
     def _about(self, num_rounds: int) -> dict[str, Any]:
         return {
@@ -290,6 +302,7 @@ class CohortStrategy(Strategy):
                 "registry": self.registry.state_dict(),
                 "strategy": wrapped.state_of(self.strategy, self.numbers),
                 "totals": asdict(self.totals),
+                "about": self._decides,
             }
             checkpoint.save(self.folder, state)
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from fedcohort.arrays import Bools, Floats, Ints
-from fedcohort.checks import known
+from fedcohort.checks import MANY, array_of, known
 from fedcohort.learning.aggregation import AGGREGATIONS, server_step
 from fedcohort.learning.flat import flat_weights, forward_of
 from fedcohort.learning.layers import for_many_models
@@ -76,6 +76,8 @@ class Engine:
         known("mode", options.mode, MODES)
         known("precision", options.precision, PRECISIONS)
         self.device = device_of(options.device)
+        if self.device.type == "cpu" and options.precision != "float32":
+            raise ValueError(f"precision must be float32 on a CPU, got {options.precision!r}")
         refuse_running_statistics(modules[0])
         if len(modules) != len(runs):
             raise ValueError(f"modules must be one per run, {len(runs)}, got {len(modules)}")
@@ -84,6 +86,7 @@ class Engine:
             empty = [client for client, samples in enumerate(run.train) if not len(samples)]
             if empty:
                 raise ValueError(f"train must hold at least one sample per client, got none for client {empty[0]}")
+            array_of("epochs", run.epochs, (len(run.train),), 1, MANY)
         self.runs, self.sgd, self.module = list(runs), sgd, modules[0].to(self.device)
         self.x, self.y = x.to(self.device), y.to(self.device)
         self.models = torch.stack([flat_weights(module).to(self.device) for module in modules])

@@ -23,5 +23,19 @@ def views(flat: Tensor, module: nn.Module) -> dict[str, Tensor]:
 
 
 def forward_of(module: nn.Module) -> Forward:
-    """Return the module as a function of its weights."""
-    return lambda flat, x: functional_call(module, views(flat, module), (x,))
+    """Return the module as a function of its weights; a layer, or a weight, that is used in two places has one name for all."""
+    names = {weight: name for name, weight in module.named_parameters()}
+    places = {  # every place once: functional_call would swap that of a layer used twice in and not back
+        f"{path}.{own}".lstrip("."): names[weight]
+        for path, layer in module.named_modules()
+        for own, weight in layer.named_parameters(recurse=False, remove_duplicate=False)
+    }
+
+    def forward(flat: Tensor, x: Tensor) -> Tensor:
+        parts = views(flat, module)
+        logits: Tensor = functional_call(
+            module, {place: parts[name] for place, name in places.items()}, (x,), tie_weights=False
+        )
+        return logits
+
+    return forward

@@ -19,6 +19,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.functional import cross_entropy
 
 from fedcohort.arrays import Ints
+from fedcohort.checks import MANY, between, positive, whole
 from fedcohort.learning.flat import flat_weights, forward_of, views
 from fedcohort.learning.layers import for_many_models
 from fedcohort.learning.schedule import pack
@@ -35,6 +36,11 @@ class Sgd:
     rate: float = 0.01
     momentum: float = 0.9
     batch_size: int = 40
+
+    def __post_init__(self) -> None:
+        positive("rate", self.rate)
+        between("momentum", self.momentum, 0.0, 1.0)
+        whole("batch_size", self.batch_size, 1, MANY)
 
 
 @dataclass(frozen=True, eq=False)

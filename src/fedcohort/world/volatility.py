@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import count
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -53,9 +54,20 @@ def local_epochs(num_clients: int, rng: RngLike, choices: tuple[int, ...] = (1, 
     return options[(draws * options.size).astype(np.int64)]
 
 
-def replay(table: Bools) -> Iterator[Bools]:
-    """Yield the rows of a recorded world [T, K], round by round, and end with it."""
-    yield from np.asarray(table, dtype=np.bool_)
+def replay(table: npt.ArrayLike) -> Iterator[npt.NDArray[Any]]:
+    """Return the rows of a recorded world [T, K], round by round, to their end.
+
+    They say who answers (bool, or 0 and 1), or after how many seconds (float, inf for never).
+    """
+    rows = np.asarray(table)
+    if rows.dtype.kind in "iu" and np.isin(rows, (0, 1)).all():
+        rows = rows.astype(np.bool_)
+    if rows.dtype.kind not in "bf" or rows.ndim < 2 or (rows.dtype.kind == "f" and not (rows >= 0).all()):
+        raise ValueError(
+            "table must be rows [T, K] of who answers (bool) or after how many seconds (float, at least 0, inf for never), "
+            f"got {rows.dtype} of shape {rows.shape}"
+        )
+    return iter(rows)
 
 
 def timed(answers: Iterator[Bools], seconds: npt.ArrayLike, rng: RngLike, jitter: float = 0.0) -> Iterator[Floats]:
