@@ -156,6 +156,8 @@ def test_progress_is_told_in_order_and_reaches_the_end():
         ({"selectors": ("e3cs-1",)}, "got 'e3cs-1'; did you mean 'e3cs-"),
         ({"selectors": ("rpow-d",)}, "got 'rpow-d'"),
         ({"selectors": ()}, "selectors .* at least one"),
+        ({"selectors": ("random", "random")}, "selectors must be named once each, got random, random"),
+        ({"seeds": 10**20}, "seeds must be a whole number between 1 and 2147483647, got 1000"),
         ({"rates": ()}, "rates .* at least one"),
         ({"eta": -1.0}, "eta must .*got -1"),
         ({"eta": "fast"}, "eta must .*got 'fast'"),

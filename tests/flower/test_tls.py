@@ -33,6 +33,14 @@ def make_certificates(folder, *names):
     return folder
 
 
+@pytest.mark.parametrize("names", [("../outside",), ("server",), ("twice", "twice"), ("",)])
+def test_a_key_goes_into_the_folder_under_a_name_of_its_own_or_nowhere(tmp_path, names):
+    done = subprocess.run([sys.executable, str(SCRIPT), str(tmp_path / "keys"), *names], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert f"clients must be names of files, each once and none server, got {names[0]!r}" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory):
     """Ours, with a key that nobody registers, and those of another authority."""

@@ -41,6 +41,8 @@ class Setting:
         for name in ("selectors", "rates"):
             if not getattr(self, name):
                 raise ValueError(f"{name} must name at least one, got none")
+        if len(set(self.selectors)) < len(self.selectors):
+            raise ValueError(f"selectors must be named once each, got {', '.join(self.selectors)}")
         whole("clients", self.num_clients, len(self.rates), MANY)
         whole("cohort", self.cohort_size, 1, self.num_clients)
         whole("rounds", self.rounds, 1, MANY)
