@@ -404,8 +404,8 @@ def test_of_two_nodes_that_claim_one_client_the_later_is_asked(lab, tmp_path):
 
 
 def test_clients_join_and_leave_while_a_run_is_under_way(lab, tmp_path):
-    config = {"clients": 4, "seed": 7, "trouble": "none", "aggregation": "paper"}
-    with Run(lab, tmp_path, config, hold=(1, 2, 3)) as run:
+    config = {"clients": 4, "seed": 7, "rounds": 5, "trouble": "none", "aggregation": "paper"}
+    with Run(lab, tmp_path, config, hold=(1, 2, 4)) as run:
         until(lambda: any(marked(lab, name, run, 1) for name in FOUR), "the first round", run.log)
         newcomer = start(lab, "4")
         first = run.row(1)
@@ -413,16 +413,17 @@ def test_clients_join_and_leave_while_a_run_is_under_way(lab, tmp_path):
         second = run.row(2)
         until(lambda: has_said_who_it_is(lab, run, newcomer, "4"), "the newcomer's name", run.log)
         run.let_go(2)
-        third = run.row(3)
+        fourth = run.row(
+            4
+        )  # on a busy machine a pull may take longer than a look waits: then the third is without the newcomer
         lab.stop("1")
-        run.let_go(3)
+        run.let_go(4)
         assert run.end() == "finished:completed", run.log()
-    fourth = run.rows[3]
+    fifth = run.rows[4]
     assert list(first["probabilities"]) == ["0", "1", "2", "3"], "who comes during a round is asked in a later one"
-    assert "4" in there(third)
-    assert fates(third)["4"] == "arrived"
-    assert ("1" in there(second), "1" in there(third), "1" in there(fourth)) == (True, True, False)
-    assert "1" not in fates(fourth)
+    assert "4" in there(fourth), "and asked as the selector draws, which is played again below"
+    assert ("1" in there(second), "1" in there(fourth), "1" in there(fifth)) == (True, True, False)
+    assert "1" not in fates(fifth)
     assert {status for row in run.rows for status in fates(row).values()} == {"arrived"}
     assert "client 1 has left" in run.log()
     assert_on_time(run.rows)
@@ -470,7 +471,7 @@ def test_a_killed_superlink_is_started_again_and_the_run_resumes(lab, tmp_path):
 
 def test_a_killed_supernode_is_lost_once_and_comes_back_with_its_weight(lab, tmp_path):
     """Last on this federation: Flower lists the dead node for another minute, and the next run would wait for its name."""
-    with Run(lab, tmp_path, {"clients": 4, "seed": 7, "rounds": 5, "trouble": "dies"}, hold=(2, 3, 4)) as run:
+    with Run(lab, tmp_path, {"clients": 4, "seed": 7, "rounds": 6, "trouble": "dies"}, hold=(2, 3, 4)) as run:
         until(lambda: marked(lab, "3", run, 2), "the client to train", run.log)
         listed = online(lab)
         lab.kill("3")
@@ -487,14 +488,15 @@ def test_a_killed_supernode_is_lost_once_and_comes_back_with_its_weight(lab, tmp
         kept = run.saved()["selector"]["log_weights"][3]
         run.let_go(4)
         assert run.end() == "finished:completed", run.log()
-    first, fifth = run.rows[0], run.rows[4]
+    first, sixth = run.rows[0], run.rows[5]  # on a busy machine the fifth may begin before the name is pulled
     assert fates(first)["3"] == "arrived"
     assert (fates(second)["3"], reasons(second)["3"]) == ("lost", "no answer by the deadline")
     assert second["seconds"] > DEADLINE - 1, "nobody could know earlier"
     for row in (third, fourth):
         assert (there(row), list(fates(row))) == (["0", "1", "2"], ["0", "1", "2"]), "the dead is not asked"
         assert row["seconds"] < DEADLINE - 1, "and delays nobody"
-    assert (there(fifth), fates(fifth)["3"]) == (["0", "1", "2", "3"], "arrived")
+    assert there(sixth) == ["0", "1", "2", "3"], "and asked as the selector draws, which is played again below"
+    assert {fates(row).get("3", "arrived") for row in run.rows[4:]} == {"arrived"}
     assert_on_time(run.rows)
     assert_model(run, averaged(run.rows, CLIENTS))
     assert run.saved()["registry"]["names"] == ["0", "1", "2", "3"]
