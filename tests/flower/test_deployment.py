@@ -413,15 +413,14 @@ def test_clients_join_and_leave_while_a_run_is_under_way(lab, tmp_path):
         second = run.row(2)
         until(lambda: has_said_who_it_is(lab, run, newcomer, "4"), "the newcomer's name", run.log)
         run.let_go(2)
-        fourth = run.row(
-            4
-        )  # on a busy machine a pull may take longer than a look waits: then the third is without the newcomer
+        third, fourth = run.row(3), run.row(4)  # on a busy machine the third may begin before the name is pulled
         lab.stop("1")
         run.let_go(4)
         assert run.end() == "finished:completed", run.log()
     fifth = run.rows[4]
     assert list(first["probabilities"]) == ["0", "1", "2", "3"], "who comes during a round is asked in a later one"
-    assert "4" in there(fourth), "and asked as the selector draws, which is played again below"
+    assert "4" in there(fourth)
+    assert "4" in fates(third) or "4" not in there(third), "this seed draws it as soon as it is there"
     assert ("1" in there(second), "1" in there(fourth), "1" in there(fifth)) == (True, True, False)
     assert "1" not in fates(fifth)
     assert {status for row in run.rows for status in fates(row).values()} == {"arrived"}
@@ -488,15 +487,16 @@ def test_a_killed_supernode_is_lost_once_and_comes_back_with_its_weight(lab, tmp
         kept = run.saved()["selector"]["log_weights"][3]
         run.let_go(4)
         assert run.end() == "finished:completed", run.log()
-    first, sixth = run.rows[0], run.rows[5]  # on a busy machine the fifth may begin before the name is pulled
+    first, fifth, sixth = run.rows[0], *run.rows[4:]  # on a busy machine the fifth may begin before the name is pulled
     assert fates(first)["3"] == "arrived"
     assert (fates(second)["3"], reasons(second)["3"]) == ("lost", "no answer by the deadline")
     assert second["seconds"] > DEADLINE - 1, "nobody could know earlier"
     for row in (third, fourth):
         assert (there(row), list(fates(row))) == (["0", "1", "2"], ["0", "1", "2"]), "the dead is not asked"
         assert row["seconds"] < DEADLINE - 1, "and delays nobody"
-    assert there(sixth) == ["0", "1", "2", "3"], "and asked as the selector draws, which is played again below"
-    assert {fates(row).get("3", "arrived") for row in run.rows[4:]} == {"arrived"}
+    assert there(sixth) == ["0", "1", "2", "3"]
+    assert "3" in fates(fifth) or "3" not in there(fifth), "this seed draws it as soon as it is there"
+    assert {fates(row).get("3", "arrived") for row in (fifth, sixth)} == {"arrived"}
     assert_on_time(run.rows)
     assert_model(run, averaged(run.rows, CLIENTS))
     assert run.saved()["registry"]["names"] == ["0", "1", "2", "3"]

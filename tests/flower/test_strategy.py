@@ -658,7 +658,7 @@ class TwoVerbs:
         ({"selector": None}, "selector must be a name or an object with .*, got None without num_clients"),
         ({"selector": E3CS}, "selector must be a name or an object with .*, got the class E3CS"),
         ({"selector": TwoVerbs(), "folder": "here"}, "selector must be .* without state_dict, load_state_dict"),
-        ({"limits": 50}, "limits must be Limits or None, got 50"),
+        ({"limits": 50}, "limits must be Limits, got 50"),
         ({"folder": "taken"}, "folder must be a folder, got taken, where taken is a file"),
         ({"deadline": "60"}, "deadline must be a finite number above 0, got '60'"),
     ],

@@ -17,6 +17,10 @@ class Rules:
     examples_key: str = "num-examples"
     loss_key: str | None = None
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.limits, Limits):
+            raise ValueError(f"limits must be Limits, got {self.limits!r}")
+
 
 @dataclass(frozen=True, eq=False)
 class Verdict:

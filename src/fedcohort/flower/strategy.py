@@ -85,8 +85,6 @@ class CohortStrategy(Strategy):
         self.seed = whole("seed", seed, 0)
         num_clients = choosing.num_clients_of(selector, num_clients)
         self.num_clients = None if num_clients is None else whole("num_clients", num_clients, self.cohort_size)
-        if limits is not None and not isinstance(limits, Limits):
-            raise ValueError(f"limits must be Limits or None, got {limits!r}")
         self.rules = Rules(limits or Limits(), str(wrapped.setting(strategy, "weighted_by_key", "num-examples")), loss_key)
         self.close_early, self.wait = close_early, positive("wait", wait)
         self.folder, self.resume, self.tensorboard = None if folder is None else Path(folder), resume, tensorboard
