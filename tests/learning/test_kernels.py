@@ -35,12 +35,14 @@ def value_and_slope(pool, x, by):
     stride=st.integers(1, 4),
     shape=st.tuples(st.integers(1, 3), st.integers(1, 5), st.integers(4, 9), st.integers(4, 9)),
     steps=st.sampled_from([1, 1000]),
+    ceil=st.booleans(),
 )
-def test_pooling_equals_pytorchs_in_value_and_slope_also_with_ties(size, stride, shape, steps):
+def test_pooling_equals_pytorchs_in_value_and_slope_also_with_ties(size, stride, shape, steps, ceil):
     torch.manual_seed(0)
     x = (torch.randn(shape) * steps).round() / steps  # whole numbers: many windows hold their maximum twice
     by = torch.randn(1000, dtype=torch.float64)
-    expected, got = (value_and_slope(pool, x, by) for pool in (nn.MaxPool2d(size, stride), ChannelsLastMaxPool2d(size, stride)))
+    pools = nn.MaxPool2d(size, stride, ceil_mode=ceil), ChannelsLastMaxPool2d(size, stride, ceil)
+    expected, got = (value_and_slope(pool, x, by) for pool in pools)
     assert torch.equal(got[0], expected[0])
     torch.testing.assert_close(got[1], expected[1])
 
@@ -103,16 +105,17 @@ def test_patches_of_many_batches_at_once_equal_a_loop_over_them():
     torch.testing.assert_close(together, torch.stack([patches(part, 3, 2, 1, 1) for part in x]))
 
 
-@pytest.mark.parametrize("options", [{"padding": 1}, {"dilation": 2}, {"ceil_mode": True}, {"return_indices": True}], ids=str)
+@pytest.mark.parametrize("options", [{"padding": 1}, {"dilation": 2}, {"return_indices": True}], ids=str)
 def test_pooling_that_is_not_plain_is_left_alone(options):
     assert _other(nn.MaxPool2d(3, 2, **options), True) is None
     assert _other(nn.MaxPool2d((3, 2)), True) is None
     assert _other(nn.MaxPool2d(3), True) is not None
 
 
-def test_a_step_of_many_models_with_the_kernels_equals_one_without(monkeypatch):
+@pytest.mark.parametrize("ceil", [False, True])
+def test_a_step_of_many_models_with_the_kernels_equals_one_without(monkeypatch, ceil):
     torch.manual_seed(0)
-    module = make_model(lambda shape, classes: Cnn(shape, classes, 16, (8, 8), pool=3), (3, 24, 24), 10, seed=1)
+    module = make_model(lambda shape, classes: Cnn(shape, classes, 16, (8, 8), pool=3, ceil=ceil), (3, 24, 24), 10, seed=1)
     models, batch = 3, 4
     weights = flat_weights(module) + 0.01 * torch.randn(models, flat_weights(module).numel())
     state = (weights, torch.randn_like(weights), torch.zeros_like(weights), torch.tensor([0.0, 0.5, 1.0]))

@@ -23,8 +23,9 @@ def test_the_networks_are_those_of_the_paper_counted_by_hand():
     #   conv1 64*3*25 + 64, conv2 64*64*25 + 64, full1 1600*384 + 384, full2 384*192 + 192, out 192*10 + 10
     cifar = 4_864 + 102_464 + 614_784 + 73_920 + 1_930
     assert sum(parameters(make_model("cifar-cnn", (3, 32, 32), 10, 0)).values()) == cifar == 797_962
-    # readings: 3x3 pooling 28 -> 13 -> 9 -> 4; same padding 32 -> 16 -> 16 -> 8; both 32 -> 15 -> 15 -> 7
-    for name, side in (("pool3", 4), ("same", 8), ("same-pool3", 7)):
+    # readings: 3x3 pooling 28 -> 13 -> 9 -> 4, over the border 28 -> 14 -> 10 -> 5; same padding 32 -> 16 -> 16 -> 8;
+    # both 32 -> 15 -> 15 -> 7
+    for name, side in (("pool3", 4), ("pool3-ceil", 5), ("same", 8), ("same-pool3", 7)):
         read = parameters(make_model(f"cifar-cnn-{name}", (3, 32, 32), 10, 0))
         assert sum(read.values()) == cifar - 614_784 + 64 * side * side * 384 + 384
     # EMNIST-Letter: 28 -> 24 -> 12 -> 8 -> 4: 10 * 4 * 4 = 160 features

@@ -16,6 +16,7 @@ from torch.library import custom_op
 from torch.nn.functional import fold
 
 from fedcohort.learning.layers import ALIGNED
+from fedcohort.learning.models import pooled_side
 
 # numbers and warps per program: the fastest of a grid on one H200
 MAXIMA, WINNERS, PATCHES = (1024, 4), (2048, 4), (4096, 1)
@@ -24,7 +25,7 @@ MAXIMA, WINNERS, PATCHES = (1024, 4), (2048, 4), (4096, 1)
 @triton.jit
 def _maxima(
     x, out, winner, pixels, H, W, OH, OW,
-    C: tl.constexpr, WIDE: tl.constexpr, K: tl.constexpr, STRIDE: tl.constexpr, PIXELS: tl.constexpr,
+    C: tl.constexpr, WIDE: tl.constexpr, K: tl.constexpr, STRIDE: tl.constexpr, PIXELS: tl.constexpr, OVER: tl.constexpr,
 ):  # fmt: skip
     pixel = tl.program_id(0) * PIXELS + tl.arange(0, PIXELS)
     channel = tl.arange(0, WIDE)[None, :]
@@ -35,7 +36,10 @@ def _maxima(
     at = tl.zeros((PIXELS, WIDE), tl.int8)
     for i in tl.static_range(K):
         for j in tl.static_range(K):
-            value = tl.load(x + corner[:, None] + (i * W + j) * C + channel, inside, float("-inf")).to(tl.float32)
+            held = inside
+            if OVER:  # windows may reach over the border
+                held &= ((row * STRIDE + i < H) & (column * STRIDE + j < W))[:, None]
+            value = tl.load(x + corner[:, None] + (i * W + j) * C + channel, held, float("-inf")).to(tl.float32)
             better = (value > best) | (value != value)  # what is not a number is passed on
             best = tl.where(better, value, best)
             at = tl.where(better, i * K + j, at).to(tl.int8)
@@ -83,12 +87,12 @@ def _to_patches(
 
 
 @custom_op("fedcohort::max_pool", mutates_args=())
-def _max_pool(x: Tensor, size: int, stride: int) -> tuple[Tensor, Tensor]:
+def _max_pool(x: Tensor, size: int, stride: int, ceil: bool) -> tuple[Tensor, Tensor]:
     x = x.contiguous()
-    out, winner = _like_pooled(x, size, stride)
+    out, winner = _like_pooled(x, size, stride, ceil)
     count, channels = out.shape[:3].numel(), x.shape[3]
     wide, pixels = _tile(channels, MAXIMA[0])
-    numbers = (count, *x.shape[1:3], *out.shape[1:3], channels, wide, size, stride, pixels)
+    numbers = (count, *x.shape[1:3], *out.shape[1:3], channels, wide, size, stride, pixels, ceil)
     _maxima[triton.cdiv(count, pixels),](x, out, winner, *numbers, num_warps=MAXIMA[1])
     return out, winner
 
@@ -122,9 +126,10 @@ def _tile(row: int, numbers: int) -> tuple[int, int]:
 
 
 @_max_pool.register_fake
-def _like_pooled(x: Tensor, size: int, stride: int) -> tuple[Tensor, Tensor]:
+def _like_pooled(x: Tensor, size: int, stride: int, ceil: bool) -> tuple[Tensor, Tensor]:
     images, height, width, channels = x.shape
-    out = x.new_empty((images, (height - size) // stride + 1, (width - size) // stride + 1, channels))
+    rows, columns = (pooled_side(side, size, stride, ceil) for side in (height, width))
+    out = x.new_empty((images, rows, columns, channels))
     return out, torch.empty_like(out, dtype=torch.int8)
 
 
@@ -183,14 +188,14 @@ class _MaxPool(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        x, *ctx.window = inputs
+        x, *ctx.window, _ = inputs
         ctx.image = x.shape[1:3]
         ctx.mark_non_differentiable(output[1])
         ctx.save_for_backward(output[1])
 
     @staticmethod
     def backward(ctx: Any, slope: Tensor, _: Any) -> Any:
-        return _MaxPoolSlope.apply(slope, *ctx.saved_tensors, *ctx.image, *ctx.window), None, None
+        return _MaxPoolSlope.apply(slope, *ctx.saved_tensors, *ctx.image, *ctx.window), None, None, None
 
 
 class _Patches(torch.autograd.Function):
@@ -212,9 +217,9 @@ class _Patches(torch.autograd.Function):
         return fold(columns, ctx.image, (height, width), stride=(down, across)), None, None, None, None
 
 
-def max_pool(x: Tensor, size: int, stride: int) -> Tensor:
-    """Return the maxima [N, OH, OW, C] of square windows of images [N, H, W, C]."""
-    out: Tensor = _MaxPool.apply(x, size, stride)[0]
+def max_pool(x: Tensor, size: int, stride: int, ceil: bool = False) -> Tensor:
+    """Return the maxima [N, OH, OW, C] of square windows of images [N, H, W, C]; `ceil` as in `nn.MaxPool2d`."""
+    out: Tensor = _MaxPool.apply(x, size, stride, ceil)[0]
     return out
 
 

@@ -56,15 +56,15 @@ class MatmulConv2d(nn.Module):
 class ChannelsLastMaxPool2d(nn.Module):
     """What `nn.MaxPool2d` with square windows and no padding computes, on a GPU."""
 
-    def __init__(self, size: int, stride: int) -> None:
+    def __init__(self, size: int, stride: int, ceil: bool = False) -> None:
         super().__init__()
-        self.size, self.stride = size, stride
+        self.size, self.stride, self.ceil = size, stride, ceil
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the pooled images [B, C, H, W]."""
         from fedcohort.learning.kernels import max_pool
 
-        return max_pool(x.permute(0, 2, 3, 1), self.size, self.stride).permute(0, 3, 1, 2)
+        return max_pool(x.permute(0, 2, 3, 1), self.size, self.stride, self.ceil).permute(0, 3, 1, 2)
 
 
 def _patches(x: Tensor, height: int, width: int, down: int, across: int) -> Tensor:
@@ -101,7 +101,7 @@ def _other(layer: nn.Module, kernels: bool) -> nn.Module | None:
         return None if isinstance(layer.padding, str) else MatmulConv2d(layer)
     if type(layer) is nn.MaxPool2d and kernels:
         size, stride, places = layer.kernel_size, layer.stride, torch.iinfo(torch.int8).max
-        plain = layer.padding == 0 and layer.dilation == 1 and not layer.ceil_mode and not layer.return_indices
+        plain = layer.padding == 0 and layer.dilation == 1 and not layer.return_indices
         if plain and isinstance(size, int) and isinstance(stride, int) and size * size <= places:
-            return ChannelsLastMaxPool2d(size, stride)
+            return ChannelsLastMaxPool2d(size, stride, layer.ceil_mode)
     return None

@@ -13,13 +13,20 @@ class Cnn(nn.Module):
     """Two 5x5 convolutions, each with max pooling of stride 2, two hidden layers, one output layer; ReLU."""
 
     def __init__(
-        self, shape: tuple[int, ...], classes: int, channels: int, hidden: tuple[int, int], pool: int = 2, padding: int = 0
+        self,
+        shape: tuple[int, ...],
+        classes: int,
+        channels: int,
+        hidden: tuple[int, int],
+        pool: int = 2,
+        padding: int = 0,
+        ceil: bool = False,
     ) -> None:
         super().__init__()
         side = shape[1]
         for _ in range(2):
-            side = _left(shape, (side + 2 * padding - 4 - pool) // 2 + 1)
-        self.pool = nn.MaxPool2d(pool, 2)
+            side = _left(shape, pooled_side(side + 2 * padding - 4, pool, 2, ceil))
+        self.pool = nn.MaxPool2d(pool, 2, ceil_mode=ceil)
         self.conv1 = nn.Conv2d(shape[0], channels, 5, padding=padding)
         self.conv2 = nn.Conv2d(channels, channels, 5, padding=padding)
         self.full1 = nn.Linear(channels * side * side, hidden[0])
@@ -35,9 +42,9 @@ class Cnn(nn.Module):
         return logits
 
 
-def cifar_cnn(shape: tuple[int, ...], classes: int, pool: int = 2, padding: int = 0) -> nn.Module:
+def cifar_cnn(shape: tuple[int, ...], classes: int, pool: int = 2, padding: int = 0, ceil: bool = False) -> nn.Module:
     """Return the paper's network for CIFAR-10: 64 channels, 384 and 192 hidden units."""
-    return Cnn(shape, classes, 64, (384, 192), pool, padding)
+    return Cnn(shape, classes, 64, (384, 192), pool, padding, ceil)
 
 
 def emnist_cnn(shape: tuple[int, ...], classes: int) -> nn.Module:
@@ -60,6 +67,12 @@ def small_cnn(shape: tuple[int, ...], classes: int) -> nn.Module:
     )  # fmt: skip
 
 
+def pooled_side(side: int, size: int, stride: int, ceil: bool) -> int:
+    """Return how many windows fit on a side; with `ceil` one more for what is left, if it begins inside, as in PyTorch."""
+    whole, rest = divmod(side - size, stride)
+    return whole + 1 + (ceil and rest > 0 and (whole + 1) * stride < side)
+
+
 def _left(shape: tuple[int, ...], side: int) -> int:
     """Return the side that convolutions and pooling leave of an image, if they leave any."""
     if side < 1:
@@ -73,8 +86,10 @@ MODELS: dict[str, Maker] = {
     "small-cnn": small_cnn,
     "emnist-cnn": emnist_cnn,
     "cifar-cnn": cifar_cnn,
-    # other readings of "followed by 2x2 max pooling": windows that overlap, convolutions that keep the image's size, both
+    # other readings of "followed by 2x2 max pooling": windows that overlap, and reach over the border; convolutions that keep
+    # the image's size; both
     "cifar-cnn-pool3": partial(cifar_cnn, pool=3),
+    "cifar-cnn-pool3-ceil": partial(cifar_cnn, pool=3, ceil=True),
     "cifar-cnn-same": partial(cifar_cnn, padding=2),
     "cifar-cnn-same-pool3": partial(cifar_cnn, pool=3, padding=2),
 }
