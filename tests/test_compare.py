@@ -478,6 +478,12 @@ def test_a_gpu_that_is_not_there_is_refused_and_does_not_block_the_corrected_cal
     assert call(*TINY, "--out", "run")[0] == 0
 
 
+def test_official_tests_are_refused_where_there_is_no_test_set_and_do_not_block_the_corrected_call(call):
+    code, _, errors = call(*TINY, "--official-every", 2, "--out", "run")
+    assert (code, errors) == (2, "error: official_every must be 0 for digits, which has no test set of its own, got 2\n")
+    assert call(*TINY, "--out", "run")[0] == 0
+
+
 def test_a_mistake_in_overwriting_does_not_cost_the_run_that_was_there(call, tmp_path):
     assert call(*TINY, "--out", "run")[0] == 0
     before = contents(tmp_path / "run")

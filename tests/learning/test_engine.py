@@ -309,6 +309,16 @@ def test_a_client_without_samples_is_refused():
         engine("together", of=[empty]).train(0, *asked([2, 3]))
 
 
+def test_samples_that_there_are_not_are_refused_by_name_bound_and_value():
+    x, y = data()
+    with pytest.raises(ValueError, match=rf"x and y must be equally long, got {len(x)} and {len(y) - 1}"):
+        engine(y=y[:-1])
+    with pytest.raises(ValueError, match=rf"train must be between 0 and {len(y) - 1}, got {len(y)}"):
+        engine(of=[replace(runs()[0], train=[*TRAIN[:3], np.array([0, len(y)])])])
+    with pytest.raises(ValueError, match=rf"test must be between 0 and {len(y) - 1}, got -1"):
+        engine(of=[replace(runs()[0], test=np.array([2, -1]))])
+
+
 def test_an_unknown_aggregation_is_refused_before_any_training():
     with pytest.raises(ValueError, match=r"aggregation must be one of .*, got 'mean'"):
         engine(of=[replace(runs()[0], aggregation="mean")])

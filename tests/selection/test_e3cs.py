@@ -301,6 +301,7 @@ def test_an_outcome_of_other_clients_teaches_nothing():
         ({"quota": float("nan")}, r"quota must be between 0\.0 and 1\.0, got nan"),
         ({"eta": 0}, r"eta must be a finite number above 0, got 0"),
         ({"eta": float("inf")}, r"eta must be a finite number above 0, got inf"),
+        ({"eta": 1e300}, r"eta must be between 0 and 2147483647, got 1e\+300"),
         ({"eta": "fast"}, r"eta must be a finite number above 0, got 'fast'"),
         ({"eta": "auto"}, r"horizon must be the number of rounds where eta is 'auto', got None"),
         ({"eta": "auto", "horizon": 0}, r"horizon must be a whole number at least 1, got 0"),

@@ -70,9 +70,14 @@ def check_changes(changes: Mapping[str, Any], names: Collection[str]) -> None:
 
 
 def fitted(data: Dataset, clients: int) -> dict[str, Any]:
-    """Return the model and the samples per client that suit other data than the paper's, by their shape and number."""
+    """Return what suits other data than the paper's, by their shape and number: model, samples per client, official tests."""
     shape = data.x.shape[1:]
     side = min(shape[1:], default=0)
     model = "mlp" if side < 16 else "cifar-cnn" if shape[0] > 1 else "emnist-cnn"
     enough = len(data.y) >= clients * PAPER["samples_per_client"]
-    return {"model": model, "samples_per_client": PAPER["samples_per_client"] if enough else None}
+    samples = PAPER["samples_per_client"] if enough else None
+    return {
+        "model": model,
+        "samples_per_client": samples,
+        "official_every": PAPER["official_every"] if data.test_y is not None else 0,
+    }

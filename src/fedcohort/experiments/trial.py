@@ -69,7 +69,11 @@ class Trial:
         scaled = data.scaled(of.scaling)
         images, labels, shape = scaled.x, data.y, scaled.x.shape[1:]
         self.official: Ints | None = None
-        if of.official_every and scaled.test_x is not None and data.test_y is not None:
+        if of.official_every:
+            if scaled.test_x is None or data.test_y is None:
+                raise ValueError(
+                    f"official_every must be 0 for {of.dataset}, which has no test set of its own, got {of.official_every}"
+                )
             self.official = np.arange(len(labels), len(labels) + len(data.test_y))  # behind the samples that clients own
             images, labels = np.concatenate([images, scaled.test_x]), np.concatenate([labels, data.test_y])
         made = {place.seed: make_model(of.model, shape, data.num_classes, place.seed) for place in self.places}

@@ -81,12 +81,16 @@ class Engine:
         refuse_running_statistics(modules[0])
         if len(modules) != len(runs):
             raise ValueError(f"modules must be one per run, {len(runs)}, got {len(modules)}")
+        if len(x) != len(y):
+            raise ValueError(f"x and y must be equally long, got {len(x)} and {len(y)}")
         for run in runs:
             known("aggregation", run.aggregation, AGGREGATIONS)
             empty = [client for client, samples in enumerate(run.train) if not len(samples)]
             if empty:
                 raise ValueError(f"train must hold at least one sample per client, got none for client {empty[0]}")
             array_of("epochs", run.epochs, (len(run.train),), 1, MANY)
+            for name, samples in (("train", np.concatenate(run.train)), ("test", run.test)):
+                array_of(name, samples, (len(samples),), 0, len(y) - 1)
         self.runs, self.sgd, self.module = list(runs), sgd, modules[0].to(self.device)
         self.x, self.y = x.to(self.device), y.to(self.device)
         self.models = torch.stack([flat_weights(module).to(self.device) for module in modules])

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Bools, Floats, Ints, State, pick, place
-from fedcohort.checks import between, known, positive, whole
+from fedcohort.checks import MANY, between, known, positive, whole
 from fedcohort.rng import RngLike, as_rng, batch_shape
 from fedcohort.selection import large
 from fedcohort.selection.allocation import Allocation, above_cap, allocate, allocate_among
@@ -188,7 +188,7 @@ class E3CS:
     def _rate(self, eta: float | str, horizon: int | None) -> float:
         """Return eta, or for "auto" the rate that minimises the bound of Theorem 1, which asks for at most 1."""
         if eta != "auto":
-            return positive("eta", eta)
+            return between("eta", positive("eta", eta), 0, MANY)  # larger ones leave the range of log-weights
         if horizon is None:
             raise ValueError("horizon must be the number of rounds where eta is 'auto', got None")
         spare = self.cohort_size * sum(1 - self.fraction(t) for t in range(whole("horizon", horizon, 1)))
