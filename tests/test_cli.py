@@ -58,10 +58,9 @@ def undrawn(monkeypatch):
 
 def in_a_process(*args, **env):
     """Run the command line as a user does."""
-    code = "import sys; sys.argv[0] = 'fedcohort'; from fedcohort.cli import main; main()"
     environ = {key: value for key, value in os.environ.items() if key not in TERMINAL}
     return subprocess.run(
-        [sys.executable, "-c", code, *args], capture_output=True, encoding="utf-8", env={**environ, **env}, check=False
+        [sys.executable, "-m", "fedcohort", *args], capture_output=True, encoding="utf-8", env={**environ, **env}, check=False
     )
 
 
