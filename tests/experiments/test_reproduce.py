@@ -362,6 +362,13 @@ def test_other_data_are_played_once_for_both_tasks(call):
     ]
 
 
+def test_partitions_are_known_by_the_papers_word_too(call):
+    small = ("--dataset", "digits", "--rounds", 1, "--selectors", "random", "--mus", 0, "--out", "run")
+    for word in ("non-iid", "primary-label"):
+        assert call("table3", "--partitions", word, *small)[0] == 0
+    assert [result.place.partition for result in gathered(Path("run"))] == ["primary-label"]
+
+
 def test_a_file_of_samples_that_has_changed_is_refused_though_all_is_trained():
     chance = np.random.default_rng(0)
     for attempt in range(2):

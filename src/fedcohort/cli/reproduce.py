@@ -27,7 +27,7 @@ def reproduce(
     dataset: Annotated[str | None, typer.Option(help="Other data than the paper's, such as digits.")] = None,
     model: Annotated[str | None, typer.Option(help="Other model than the paper's; see `fedcohort list`.")] = None,
     selectors: Annotated[str | None, typer.Option(help="Only these schemes now, comma-separated.")] = None,
-    partitions: Annotated[str | None, typer.Option(help="Only these partitions now.")] = None,
+    partitions: Annotated[str | None, typer.Option(help="Only these partitions now: iid, non-iid.")] = None,
     mus: Annotated[str | None, typer.Option(help="Only these coefficients now: 0 FedAvg, 0.5 FedProx.")] = None,
     no_refill: Annotated[bool, typer.Option("--no-refill", help="Non-iid: no sample has two owners.")] = False,
     scaling: Annotated[str | None, typer.Option(help="Of images: symmetric, unit or standard.")] = None,
@@ -57,6 +57,7 @@ def reproduce(
     """
     from fedcohort.experiments import reproduce as library
     from fedcohort.experiments.pages import reproduction as pages
+    from fedcohort.experiments.tabulate import partition_of
     from fedcohort.reports.html.page import NO_PAGE, write_page
 
     given: dict[str, Any] = {
@@ -67,7 +68,7 @@ def reproduce(
     }  # fmt: skip
     lists: dict[str, Callable[[str], tuple[Any, ...]]] = {
         "selectors": words,
-        "partitions": words,
+        "partitions": lambda text: tuple(partition_of(word) for word in words(text)),
         "mus": partial(numbers, "mus"),
     }
     changes: dict[str, Any] = {

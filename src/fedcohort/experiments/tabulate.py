@@ -10,6 +10,7 @@ from fedcohort.experiments.comparison import Comparison
 from fedcohort.experiments.results import Result
 
 Rows = list[dict[str, Any]]
+NON_IID = "non-iid"  # the paper's word for `primary-label`
 LEGEND = (
     "Mean ± standard deviation over seeds; beside it the paper's value, and in brackets ours less the paper's. "
     "*: the paper's value lies outside mean ± 2 sd. ?: one seed, or a run that has not come that far: the spread is unknown. "
@@ -102,7 +103,12 @@ def heading(quantity: Quantity) -> str:
 
 def label(partition: str) -> str:
     """Return a partition in the paper's words."""
-    return {"primary-label": "non-iid"}.get(partition, partition)
+    return NON_IID if partition == "primary-label" else partition
+
+
+def partition_of(word: str) -> str:
+    """Return the partition that the paper's word means; a name of ours means itself."""
+    return "primary-label" if word == NON_IID else word
 
 
 def update(mu: float) -> str:
