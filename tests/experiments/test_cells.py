@@ -108,7 +108,7 @@ def test_numbers_tell_never_from_not_yet():
 
 def test_all_rows_have_the_same_columns_though_the_paper_has_values_for_some_schemes_alone():
     of = setting("cifar10", {"rounds": 800})  # E3CS-inc cannot be compared then
-    rows = {row["scheme"]: row for row in tables(of, cells([], of))["iid, FedAvg"]}
+    rows = {row["scheme"]: row for row in tables(of, cells([], [of])[0][0])["iid, FedAvg"]}
     assert len({tuple(row) for row in rows.values()}) == 1
     assert (rows["E3CS-inc"]["paper @45"], rows["Random"]["paper @45"]) == ("-", "121")
 
@@ -141,7 +141,7 @@ def test_cells_gather_the_seeds_of_a_scheme_in_order_and_leave_other_settings_ou
         result(of, CURVE, server_rate=0.5),
         result(of, CURVE, model="cifar-cnn-same", first_seed=5),
     ]
-    found = cells(runs, of, ("model",))
+    ((found,), _) = cells(runs, [of], ("model",))
     assert len(found) == 7 * 2 * 2
     assert [run.of.first_seed for run in found["random", "iid", "paper", 0.0]] == [0, 2]
     assert [run.of.mus for run in found["random", "iid", "paper", 0.5]] == [(0.5,)]
@@ -153,8 +153,23 @@ def test_of_precisions_and_models_that_are_not_asked_for_the_most_common_is_take
     fast = {"precision": "bf16", "device": "cuda"}
     runs = [result(of, CURVE, first_seed=0), result(of, CURVE, first_seed=0, **fast), result(of, CURVE, first_seed=1, **fast)]
     key = ("random", "iid", "paper", 0.0)
-    assert [run.of.precision for run in cells(runs, of)[key]] == ["bf16", "bf16"]
-    assert [run.of.precision for run in cells(runs, of, ("precision",))[key]] == ["float32"]
+    assert [run.of.precision for run in cells(runs, [of])[0][0][key]] == ["bf16", "bf16"]
+    assert [run.of.precision for run in cells(runs, [of], ("precision",))[0][0][key]] == ["float32"]
+
+
+def test_what_is_asked_for_together_is_of_one_kind_and_the_rest_is_said_to_be_left_out():
+    of = setting("cifar10", {"rounds": 4})
+    wider = setting("cifar10", {"rounds": 4}, cohort=30)
+    other = {"model": "cifar-cnn-same"}
+    runs = [result(of, CURVE), result(of, CURVE, first_seed=1), result(wider, CURVE, **other)]
+    key = ("random", "iid", "paper", 0.0)
+    (mine, theirs), said = cells(runs, [of, wider])
+    assert (len(mine[key]), theirs[key]) == (2, [])  # not a wider cohort of another network beside them
+    assert said == [
+        "Not shown: 1 run on cifar10 with model cifar-cnn-same; a table is of one kind, and --model and --precision choose it."
+    ]
+    alone, said = cells(runs, [wider])
+    assert ([run.of.model for run in alone[0][key]], said) == (["cifar-cnn-same"], [])
 
 
 def test_published_values_stand_only_where_they_can_be_compared():
@@ -180,7 +195,7 @@ def test_the_table_of_two_seeds_is_the_one_worked_by_hand():
     for row, first in enumerate((101, 121)):
         curves[row, first - 1 :] = 0.5
     runs = [result(of, curve, first_seed=seed) for seed, curve in enumerate(curves)]
-    found = cells(runs, of)
+    ((found,), _) = cells(runs, [of])
     made = tables(of, found)
     assert list(made) == ["iid, FedAvg", "iid, FedProx", "non-iid, FedAvg", "non-iid, FedProx"]
     row = next(row for row in made["iid, FedAvg"] if row["scheme"] == "Random")

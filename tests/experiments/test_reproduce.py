@@ -1,5 +1,6 @@
 import csv
 import itertools
+import json
 import re
 import sys
 from dataclasses import replace
@@ -360,6 +361,18 @@ def test_other_data_are_played_once_for_both_tasks(call):
     assert [(row["k"], row["quantity"]) for row in rows] == [
         (k, quantity) for k in ("10", "20", "30") for quantity in ("@45", "@55", "@65", "final")
     ]
+
+
+def test_one_network_of_two_in_a_folder_can_be_chosen(call):
+    small = ("--dataset", "digits", "--rounds", 1, "--selectors", "random", "--mus", 0, "--partitions", "iid", "--out", "run")
+    for network in ((), ("--model", "small-cnn", "--seeds", 2)):
+        assert call("table3", *network, *small)[0] == 0
+    for network, runs in (((), 2), (("--model", "mlp"), 1), (("--model", "small-cnn"), 2)):
+        code, out, _ = call("table3", "--dataset", "digits", "--rounds", 1, *network, "--from", "run", "--json")
+        row = next(row for row in json.loads(out)["tables"]["table3"]["iid, FedAvg"] if row["scheme"] == "Random")
+        assert (code, row["runs"]) == (0, runs)
+    _, out, _ = call("table3", "--dataset", "digits", "--rounds", 1, "--from", "run")
+    assert "Not shown: 1 run on digits with model mlp" in " ".join(out.split())
 
 
 def test_partitions_are_known_by_the_papers_word_too(call):

@@ -19,9 +19,9 @@ class Pool:
     results: Collection[Result]
     strict: Collection[str] = ("model", "samples_per_client")
 
-    def cells(self, of: Comparison, strict: Collection[str] = ()) -> Cells:
-        """Return the runs of a comparison by cell."""
-        return cells(self.results, of, {*self.strict, *strict})
+    def cells(self, *asked: Comparison, strict: Collection[str] = ()) -> tuple[list[Cells], list[str]]:
+        """Return the runs of comparisons by cell, all of one kind, and in words what is left out."""
+        return cells(self.results, asked, {*self.strict, *strict})
 
 
 @dataclass(frozen=True)

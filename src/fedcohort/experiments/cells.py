@@ -4,7 +4,7 @@ A value is infinite where an accuracy was never reached, and nan where a run has
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isnan, nan
 
@@ -14,28 +14,50 @@ from fedcohort.arrays import Floats
 from fedcohort.experiments.comparison import Comparison, places
 from fedcohort.experiments.results import Result, alone, identity
 from fedcohort.metrics import first_at
+from fedcohort.reports.words import counted
 from fedcohort.statistics import sd
 
 Quantity = float | str  # a target accuracy: the first round that reaches it; "final", "official": accuracy in the last round
 Key = tuple[str, str, str, float]  # selector, partition, aggregation, mu
 Cells = dict[Key, list[Result]]
 FITTED = ("model", "samples_per_client", "precision")
+Fit = tuple[object, ...]  # values of those that are free
 
 
-def cells(results: Iterable[Result], of: Comparison, strict: Collection[str] = ()) -> Cells:
-    """Return the runs of a comparison's cells, all seeds that there are; cells without runs are empty.
+def cells(
+    results: Iterable[Result], asked: Sequence[Comparison], strict: Collection[str] = ()
+) -> tuple[list[Cells], list[str]]:
+    """Return the runs of each comparison's cells, all seeds that there are, and in words what is left out.
 
-    Of model, samples per client and precision those not in `strict` are taken as most of the runs have them.
+    What is asked for together is compared: of model, samples per client and precision those not in `strict` are taken as most
+    of the runs on a data set have them, the same for all. Cells without runs are empty.
     """
     free = [name for name in FITTED if name not in strict]
-    wanted = {_signature(alone(of, place), free): _key(alone(of, place)) for place in places(of)}
-    found = [(wanted[mark], result) for result in results if (mark := _signature(result.of, free)) in wanted]
-    groups = Counter(_fit(result) for _, result in found)
-    table: Cells = {key: [] for key in wanted.values()}
-    for key, result in sorted(found, key=lambda pair: pair[1].of.first_seed):
-        if _fit(result) == groups.most_common(1)[0][0]:
-            table[key].append(result)
-    return table
+    in_order = sorted(results, key=lambda result: result.of.first_seed)
+    wanted = [{_signature(alone(of, place), free): _key(alone(of, place)) for place in places(of)} for of in asked]
+    found = [[(mine[mark], run) for run in in_order if (mark := _signature(run.of, free)) in mine] for mine in wanted]
+    fits: dict[str, Counter[Fit]] = {}
+    for run in {identity(run.of): run for pairs in found for _, run in pairs}.values():
+        fits.setdefault(run.of.dataset, Counter())[_fit(run, free)] += 1
+    most = {dataset: count.most_common(1)[0][0] for dataset, count in fits.items()}
+    tables: list[Cells] = []
+    for mine, pairs in zip(wanted, found, strict=True):
+        tables.append({key: [] for key in mine.values()})
+        for key, run in pairs:
+            if _fit(run, free) == most[run.of.dataset]:
+                tables[-1][key].append(run)
+    return tables, [line for dataset, count in fits.items() for line in _left_out(dataset, count, free)]
+
+
+def _left_out(dataset: str, count: Mapping[Fit, int], free: Sequence[str]) -> list[str]:
+    """Say of which runs there are fewer, and so none in a table."""
+    shown, *others = sorted(count, key=lambda fit: -count[fit])
+    return [
+        f"Not shown: {counted(count[fit], 'run')} on {dataset} with "
+        + ", ".join(f"{name.replace('_', ' ')} {own}" for name, own, most in zip(free, fit, shown, strict=True) if own != most)
+        + "; a table is of one kind, and --model and --precision choose it."
+        for fit in others
+    ]
 
 
 def _signature(of: Comparison, free: Collection[str]) -> str:
@@ -48,8 +70,8 @@ def _key(of: Comparison) -> Key:
     return of.selectors[0], of.partitions[0], of.aggregations[0], float(of.mus[0])
 
 
-def _fit(result: Result) -> tuple[object, ...]:
-    return tuple(getattr(result.of, name) for name in FITTED)
+def _fit(result: Result, free: Collection[str]) -> Fit:
+    return tuple(getattr(result.of, name) for name in free)
 
 
 def value(result: Result, quantity: Quantity) -> float:

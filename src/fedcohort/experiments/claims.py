@@ -219,6 +219,7 @@ def report(ours: Evidence) -> Report:
     notes = [
         (__doc__ or "").partition("\n\n")[2].replace("\n", " ").strip(),
         f"Noise levels of one seed (rounds in logs): {levels}.",
+        *ours.left_out,
     ]
     tables = {"Verdicts": verdicts, "What speaks most against": against, "Sentences": sentences}
     return Report("claims", "Claims of the paper", tables, notes, {"claims": numbers})

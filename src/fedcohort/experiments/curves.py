@@ -25,7 +25,7 @@ POINTS = 10  # rows of a curve in a table
 def report(name: str, title: str, task: str, changes: Changes, pool: Pool) -> Report:
     """Return the curves of a task, one panel per partition and update rule."""
     of = whole_setting(task, changes)
-    found = pool.cells(of)
+    (found,), others = pool.cells(of)
     panels = {kind: drawn for kind, drawn in by_kind(found).items() if drawn}
 
     marked = marks(of, found)
@@ -40,7 +40,7 @@ def report(name: str, title: str, task: str, changes: Changes, pool: Pool) -> Re
     title = title if of.dataset == task else f"As {title}, on other data"
     tables = {kind: sampled(drawn) for kind, drawn in panels.items()}
     numbers = {name: [{"panel": kind} | row for kind, drawn in panels.items() for row in points(drawn)]}
-    return Report(name, f"{title}: {title_of(of)}", tables, notes + about(found), numbers, figures)
+    return Report(name, f"{title}: {title_of(of)}", tables, notes + others + about(found), numbers, figures)
 
 
 def by_kind(found: Cells) -> Panels:

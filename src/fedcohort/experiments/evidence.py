@@ -36,7 +36,7 @@ class Evidence:
 
     rounds: of the tasks as they were played; classes [K]: each client's class of success rates, the last the best;
     regret: the paper's bound less regret, by case and seed; datasets: what was played for each task; labels: how a task is
-    called, if it was not played as the paper does.
+    called, if it was not played as the paper does; left_out: in words, which runs are not judged by.
     """
 
     trained: Trained
@@ -47,6 +47,7 @@ class Evidence:
     regret: Mapping[str, Sequence[float]] = field(default_factory=dict)
     datasets: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
+    left_out: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ def report(changes: Changes, pool: Pool) -> Report:
     panels: Panels = {}
     tables: dict[str, Rows] = {}
     numbers: Rows = []
-    notes: list[str] = []
-    for of in settings({name: value for name, value in changes.items() if name not in SUBSETS}):
-        found = pool.cells(of)
+    asked = settings({name: value for name, value in changes.items() if name not in SUBSETS})
+    by_cohort, notes = pool.cells(*asked)
+    for of, found in zip(asked, by_cohort, strict=True):
         if not any(found.values()):
             notes.append(f"Not run: {of.dataset}, k={of.cohort}, T={of.rounds}.")
             continue

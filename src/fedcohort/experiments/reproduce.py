@@ -16,7 +16,7 @@ from fedcohort.checks import known, positive
 from fedcohort.data import load
 from fedcohort.experiments import claims, simulated
 from fedcohort.experiments.artefact import Changes, Pool
-from fedcohort.experiments.cells import Cells, Quantity, values
+from fedcohort.experiments.cells import FITTED, Quantity, values
 from fedcohort.experiments.evidence import BySeed, Evidence
 from fedcohort.experiments.paper import COHORTS, SUBSETS, TASKS, check_changes, fitted, whole_setting
 from fedcohort.experiments.registry import EXPERIMENTS, NAMES, artefacts
@@ -112,8 +112,8 @@ def reports(names: Sequence[str], source: Path, changes: Changes) -> dict[str, R
     changes = dict(changes)
     if changes.get("precision", "float32") != "float32":
         changes.setdefault("device", "cuda")  # read, not used: results of a GPU are shown anywhere
-    strict = ["model", "samples_per_client"] if "dataset" not in changes or "model" in changes else []
-    pool = Pool(gathered(source), [*strict, *(["precision"] if "precision" in changes else [])])
+    asked = {"model", "samples_per_client"} if "dataset" not in changes else set()  # the paper's, on the paper's data
+    pool = Pool(gathered(source), asked | (set(FITTED) & changes.keys()))
     made: dict[str, Report] = {}
     for name in chosen_of(names):
         if name in EXPERIMENTS:
@@ -128,27 +128,27 @@ def reports(names: Sequence[str], source: Path, changes: Changes) -> dict[str, R
 def powd(pool: Pool, changes: Changes, like: Setting) -> dict[int, Result]:
     """Return the finished training runs of pow-d that figures 3 and 4 can show, by seed: non-iid, FedAvg, as many clients."""
     own = {"rounds": like.rounds, "clients": like.num_clients, "cohort": like.cohort_size}
-    runs = pool.cells(whole_setting("cifar10", changes, **own))["pow-d", "primary-label", "paper", 0.0]
-    return {run.of.first_seed: run for run in runs if run.finished}
+    (found,), _ = pool.cells(whole_setting("cifar10", changes, **own))
+    return {run.of.first_seed: run for run in found["pow-d", "primary-label", "paper", 0.0] if run.finished}
 
 
 def evidence(source: Path, pool: Pool, changes: Changes) -> Evidence:
     """Return what the claims are judged by: trained runs, and simulations where a folder holds them."""
-    found: dict[tuple[str, int], Cells] = {}
-    played: dict[str, int] = {}
-    datasets: dict[str, str] = {}
-    labels: dict[str, str] = {}
-    for task in TASKS:
-        for cohort in COHORTS:
-            of = whole_setting(task, changes, cohort=cohort)
-            found[task, cohort], played[task], datasets[task] = pool.cells(of), of.rounds, of.dataset
-            if (of.dataset, of.rounds) != (task, TASKS[task]["rounds"]):
-                labels[task] = f"{of.dataset}, T={of.rounds}, {heading(of.targets[0])}"
+    asked = {(task, cohort): whole_setting(task, changes, cohort=cohort) for task in TASKS for cohort in COHORTS}
+    tables, others = pool.cells(*asked.values())
+    found = dict(zip(asked, tables, strict=True))
+    tasks = {task: of for (task, _), of in asked.items()}
+    played, datasets = ({task: getattr(of, name) for task, of in tasks.items()} for name in ("rounds", "dataset"))
+    labels = {
+        task: f"{of.dataset}, T={of.rounds}, {heading(of.targets[0])}"
+        for task, of in tasks.items()
+        if (of.dataset, of.rounds) != (task, TASKS[task]["rounds"])
+    }
 
     def trained(task: str, selector: str, partition: str, mu: float, cohort: int, quantity: Quantity) -> BySeed:
         return values(found[task, cohort][selector, partition, "paper", mu], quantity)
 
-    more: dict[str, Any] = {"datasets": datasets, "labels": labels}
+    more: dict[str, Any] = {"datasets": datasets, "labels": labels, "left_out": others}
     for name in [name for name in ("figure3", "figure4") if (source / name / "settings.json").exists()][:1]:
         kept, results = simulated.stored(source / name)
         if kept.rounds != EXPERIMENTS[name].setting.rounds:

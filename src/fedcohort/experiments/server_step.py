@@ -55,9 +55,9 @@ def report(changes: Changes, pool: Pool) -> Report:
     numbers: Rows = []
     runs: dict[tuple[str, str, str], list[Result]] = {}
     asked = by_rule({name: value for name, value in changes.items() if name not in SUBSETS})
-    notes: dict[str, None] = {}
-    for rule, of in asked.items():
-        found = pool.cells(of)
+    by_rules, others = pool.cells(*asked.values())
+    notes = dict.fromkeys(others)
+    for (rule, of), found in zip(asked.items(), by_rules, strict=True):
         notes |= dict.fromkeys(about(found))
         for (selector, partition, _, _), here in found.items():
             runs[rule, partition, selector] = here

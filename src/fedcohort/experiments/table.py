@@ -10,7 +10,7 @@ from fedcohort.reports.report import Report
 def report(name: str, task: str, number: str, changes: Changes, pool: Pool) -> Report:
     """Return the table of a task, all of it: what was not run is shown as such."""
     of = whole_setting(task, changes)
-    found = pool.cells(of)
+    (found,), others = pool.cells(of)
     notes = (
         [LEGEND] if of.dataset in published.TABLES else [f"Other data than the paper's Table {number}: no published values."]
     )
@@ -18,4 +18,4 @@ def report(name: str, task: str, number: str, changes: Changes, pool: Pool) -> R
     if of.dataset == task and of.rounds != published.TABLES[task]:
         notes.append(f"The paper plays {published.TABLES[task]} rounds: final accuracies are not compared.")
     numbers = {name: long_rows(of, found)}
-    return Report(name, f"{title}: {title_of(of)}", tables(of, found), notes + about(found), numbers)
+    return Report(name, f"{title}: {title_of(of)}", tables(of, found), notes + others + about(found), numbers)
