@@ -213,6 +213,17 @@ def test_probabilities_of_the_selectors_before_do_not_stay(call, tmp_path):
 
 
 @pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("name", ["reproduce.json", "runs/part/settings.toml", "runs-digits.parquet"])
+def test_a_folder_of_a_reproduction_is_refused(call, tmp_path, name):
+    path = tmp_path / "run" / name
+    path.parent.mkdir(parents=True)
+    path.write_text("{}")
+    code, _, err = call("simulate", *TINY, "--out", "run", "--overwrite")
+    assert (code, [one for one in (tmp_path / "run").rglob("*") if one.is_file()]) == (2, [path])
+    assert "out must not hold a reproduction, got run; choose another" in err
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_a_folder_of_training_is_refused(call, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run/settings.toml").write_text("rounds = 3\n")

@@ -149,10 +149,20 @@ def load_records(folder: Path, rounds: int | None = None) -> Arrays:
         if not path.stem.isdecimal() or int(path.stem) != have or (rounds is not None and have >= rounds):
             continue  # left by a run that was killed before its checkpoint
         chunks.append(load_arrays(path))
+        check_chunk(chunks[-1], path)
+        if chunks[-1].keys() != chunks[0].keys():
+            raise ValueError(f"{path} must hold {', '.join(chunks[0])} as the rounds before, got {', '.join(chunks[-1])}")
         have += len(next(iter(chunks[-1].values())))
     if rounds is not None and have < rounds:
         raise ValueError(f"{folder / 'records'} must hold rounds 0 to {rounds - 1}, got {have} of them")
     return {name: np.concatenate([chunk[name] for chunk in chunks])[:rounds] for name in chunks[0]} if chunks else {}
+
+
+def check_chunk(chunk: Arrays, path: Path) -> None:
+    """Refuse a chunk that does not hold the same rounds of everything, or none."""
+    lengths = {name: len(values) if values.ndim else 0 for name, values in chunk.items()}
+    if len(set(lengths.values())) != 1 or 0 in lengths.values():
+        raise ValueError(f"{path} must hold the same rounds, at least one, of everything recorded, got {lengths}")
 
 
 def load_journal(folder: Path) -> list[dict[str, Any]]:

@@ -40,6 +40,8 @@ def claim(folder: Path, settings: Mapping[str, Any], overwrite: bool) -> None:
     check_folder("out", folder)
     if (folder / "settings.toml").exists():
         raise ValueError(f"out must not hold a training run, got {folder}; choose another")
+    if (folder / "reproduce.json").exists() or (folder / "runs").exists() or any(folder.glob("runs-*")):
+        raise ValueError(f"out must not hold a reproduction, got {folder}; choose another")
     if overwrite or not (folder / "settings.json").exists():
         return
     if read_settings(folder) != json.loads(json.dumps(settings)):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fedcohort import cli, rundir
-from fedcohort.data import locate
+from fedcohort.data import load, locate
 from fedcohort.data.download import DataNotFound
 from fedcohort.experiments import regret, reproduce, training
 from fedcohort.experiments.pages import reproduction
@@ -218,6 +218,7 @@ def test_absent_data_are_said_aloud_and_the_rest_is_done(call):
         (("table3", "claims", "--candidates", "25"), "candidates .* between 30 and 100, got 25"),
         (("figure3", "table3", "--device", "quantum"), "device .*, got 'quantum'"),
         (("table3", "--device", "auto", "--precision", "bf16"), "precision must be float32 on a CPU, got 'bf16'"),
+        (("figure3", "regret", "--device", "tpu"), "device must not be given for figure3, regret alone, .*, got tpu"),
         (("table3", "--from", ".", "--time-budget", "5"), "time_budget must not be given with --from, .*, got 5"),
         (("table3", "--from", ".", "--device", "cuda"), "device must not be given with --from, .*, got cuda"),
     ],
@@ -391,6 +392,42 @@ def test_a_file_of_samples_that_has_changed_is_refused_though_all_is_trained():
                 reproduce.run(["table3"], Path("run"), **TINY | {"dataset": "mine.npz"})
         else:
             assert reproduce.run(["table3"], Path("run"), **TINY | {"dataset": "mine.npz"}).stopped == ""
+
+
+def test_the_digest_of_a_file_of_samples_goes_with_its_results():
+    np.savez("mine.npz", x=np.random.default_rng(0).standard_normal((240, 5)).astype(np.float32), y=np.arange(240) % 3)
+    reproduce.run(["table3"], Path("run"), **TINY | {"dataset": "mine.npz"})
+    reproduce.export(Path("run"), Path("kept"))
+    assert {run.about["data"] for run in gathered(Path("kept"))} == {load("mine.npz").digest}
+
+
+def test_a_damaged_export_is_refused_before_anything_is_computed(call):
+    Path("kept").mkdir()
+    Path("kept/runs-digits.parquet").write_bytes(b"PAR1 nothing")
+    code, _, err = call("figure3", "table3", "--dataset", "digits", "--rounds", 2, "--out", "run", "--export", "kept")
+    assert code == 2
+    assert "kept/runs-digits.parquet must be a results file of fedcohort" in err
+    assert [path.name for path in Path().rglob("*.*") if path.is_file()] == ["runs-digits.parquet"]
+    with pytest.raises(ValueError, match="out must be a folder of results, got nowhere"):
+        reproduce.export(Path("nowhere"), Path("other"))
+
+
+def test_a_part_that_was_begun_is_not_said_not_to_be(monkeypatch):
+    clock = itertools.count()
+    monkeypatch.setattr(training, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(reproduce, "monotonic", lambda: next(clock))
+    said = [reproduce.run(["table3"], Path("run"), minutes=minutes / 60, **TINY).stopped for minutes in (0.5, 3.5, 0.5)]
+    assert [words.partition(" ")[2] for words in said] == ["was not begun", "at round 3 of 7", "at round 3 of 7"]
+
+
+def test_never_and_not_published_are_told_apart_in_json(call):
+    code, out, _ = call("table3", "--from", ".", "--json")
+    numbers = json.loads(out)["numbers"]
+    paper = {
+        (row["selector"], row["partition"], row["mu"], row["quantity"]): row["paper"] for row in numbers["table3"]["table3"]
+    }
+    assert code == 0
+    assert (paper["fedcs", "iid", 0.0, "@65"], paper["random", "iid", 0.0, "@65"]) == ("inf", 515)
 
 
 def test_the_library_loads_neither_a_terminal_nor_a_drawing_library(tmp_path):

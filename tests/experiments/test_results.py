@@ -63,7 +63,32 @@ def test_a_damaged_run_folder_is_refused_by_name(tmp_path, name, content):
     folder = tmp_path / "one"
     rundir.write_settings(folder, result().of.as_dict())
     (folder / name).write_text(content)
-    with pytest.raises(ValueError, match=r"one must be a run folder of fedcohort"):
+    with pytest.raises(ValueError, match=rf"one/{name} must "):
+        gathered(tmp_path)
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".npz"])
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"valid": (1, 2)}, "other rounds than each other"),
+        ({"official": ()}, "other rounds than each other"),
+        ({"counts": range(5)}, "counts of 5 of 100 clients"),
+        ({"rounds": 2}, "3 of 2 rounds"),
+    ],
+)
+def test_a_file_whose_parts_do_not_fit_together_is_refused_by_name(tmp_path, ending, changes, said):
+    save(tmp_path / f"runs{ending}", [result(accuracy=(0.1, 0.2, 0.3), **changes)])
+    with pytest.raises(ValueError, match=rf"runs\{ending} must be a results file of fedcohort, got: .*{said}"):
+        load(tmp_path / f"runs{ending}")
+
+
+def test_runs_on_a_file_that_has_changed_are_not_of_one_data_set(tmp_path):
+    for name, seed, digest in (("a", 0, "1f"), ("b", 1, "2e"), ("c", 2, None)):
+        about = {"data": digest} if digest else {}
+        save(tmp_path / name / "runs.npz", [result(dataset="mine.npz", first_seed=seed, about=about)])
+    assert len(gathered(tmp_path / "a", tmp_path / "c")) == 2
+    with pytest.raises(ValueError, match=r"b/runs\.npz must be of the same samples of mine\.npz as the others, got others"):
         gathered(tmp_path)
 
 

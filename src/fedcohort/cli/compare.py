@@ -38,6 +38,7 @@ def _compare(
     from fedcohort import rundir
     from fedcohort.experiments.comparison import summary
     from fedcohort.experiments.pages.folder import write_report
+    from fedcohort.experiments.records import records_in
     from fedcohort.store import save_csv
 
     if log is not None:
@@ -49,7 +50,7 @@ def _compare(
     done = rounds_done(of, out, resume, overwrite)
     if done < of.rounds:
         train(of, out, data, overwrite, log)
-    rows = summary(of, rundir.load_records(out, of.rounds))
+    rows = summary(of, records_in(out, of, of.rounds))
     save_csv(out / "summary.csv", rows)
     about = f"{of.dataset}, {of.model}, K={of.clients}, k={of.cohort}, T={of.rounds}, {of.seeds} seeds"
     figures, page = draw(of, out), write_report(out)
@@ -101,6 +102,7 @@ def rounds_done(of: Comparison, out: Path, resume: bool, overwrite: bool) -> int
     """Return the rounds already done in the folder; refuse one that holds something else, or unfinished work unasked."""
     from fedcohort import rundir
     from fedcohort.data import load
+    from fedcohort.experiments.records import settings_in
     from fedcohort.store import check_folder
 
     check_folder("out", out)
@@ -111,9 +113,9 @@ def rounds_done(of: Comparison, out: Path, resume: bool, overwrite: bool) -> int
         if any(out.iterdir()):
             raise ValueError(f"out must be a new or empty folder, got {out}; choose another or add --overwrite")
         return 0
-    if Comparison.of(rundir.read_settings(settings)) != of and resume:
+    if settings_in(out) != of and resume:
         raise ValueError(f"settings must be those of the run in {out} to resume it, got others; without any, its own are taken")
-    if Comparison.of(rundir.read_settings(settings)) != of:
+    if settings_in(out) != of:
         raise ValueError(f"out must not hold a run of other settings, got {out}; choose another or add --overwrite")
     state = rundir.load_checkpoint(out, ("round",))
     done = int(state["round"]) if state else 0
@@ -148,15 +150,15 @@ def train(of: Comparison, out: Path, data: Path | None, overwrite: bool, log: st
 
 def draw(of: Comparison, out: Path) -> str:
     """Draw accuracy over rounds and who owns what, if matplotlib is there; return what to say of it."""
-    from fedcohort import rundir
     from fedcohort.experiments.comparison import curves
+    from fedcohort.experiments.records import records_in
     from fedcohort.reports.figures import accuracy_over_rounds, available, labels_per_client, save_figures
     from fedcohort.reports.report import NO_FIGURES
     from fedcohort.store import load_arrays
 
     if not available():
         return NO_FIGURES
-    figures = {"accuracy": accuracy_over_rounds(curves(of, rundir.load_records(out, of.rounds)))}
+    figures = {"accuracy": accuracy_over_rounds(curves(of, records_in(out, of, of.rounds)))}
     owners = load_arrays(out / "owners.npz")
     figures |= {f"owners-{partition}": labels_per_client(counts) for partition, counts in owners.items()}
     paths = save_figures(figures, out)

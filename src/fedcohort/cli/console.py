@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from math import isfinite
+from math import isfinite, isnan
 from typing import Any
 
 from rich.console import Console
@@ -46,7 +46,7 @@ def say(line: str) -> None:
 
 
 def print_json(value: Mapping[str, Any]) -> None:
-    """Print plain values as one JSON document: paths as text, numbers that are none as null."""
+    """Print plain values as one JSON document: paths as text, what is not known as null, what is never reached as "inf"."""
     print(json.dumps(_finite(value), indent=2, ensure_ascii=False))
 
 
@@ -56,7 +56,7 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(part) for part in value]
     if isinstance(value, float):
-        return value if isfinite(value) else None
+        return value if isfinite(value) else None if isnan(value) else str(value)
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 

@@ -10,7 +10,6 @@ import typer
 from fedcohort.cli.console import print_json, progress_bars, say, show
 from fedcohort.cli.parse import numbers, words
 from fedcohort.experiments.registry import NAMES
-from fedcohort.store import check_folder
 
 if TYPE_CHECKING:
     from fedcohort.experiments.reproduce import Done
@@ -43,7 +42,8 @@ def reproduce(
         Path | None,
         typer.Option(
             "--from",
-            help="Show all results in this folder; train nothing. Reports go there, too, unless --out says else.",
+            help="Show the results in this folder, of all schemes and seeds; train nothing. "
+            "Reports go there, too, unless --out says else.",
         ),
     ] = None,
     export: Annotated[Path | None, typer.Option(help="Folder to add compact results to.")] = None,
@@ -75,7 +75,7 @@ def reproduce(
         name: lists[name](value) if name in lists else value for name, value in given.items() if value is not None
     }
     if export is not None:
-        check_folder("export", export)
+        library.check_export(export)
     if source is not None:
         idle = {
             "device": device,

@@ -40,11 +40,9 @@ def about(*found: Cells) -> list[str]:
         words = [f"{name} {cost[name]}" for name in ("torch", "numpy", "fedcohort", "commit") if cost.get(name)]
         how = f"{run.of.model}, {run.of.precision}" + (", compiled" if run.of.compiled and run.of.device != "cpu" else "")
         took = ""
-        if cost.get("seconds"):
-            speed = cost["client_steps"] / cost["seconds"]
-            took = (
-                f" {cost['runs']} runs, {cost['timed_rounds']} rounds: {cost['seconds']:,.0f} s, {speed:,.0f} client steps/s."
-            )
+        runs, rounds, seconds, steps = (cost.get(name) for name in ("runs", "timed_rounds", "seconds", "client_steps"))
+        if runs and rounds and seconds and steps:
+            took = f" {runs} runs, {rounds} rounds: {seconds:,.0f} s, {steps / seconds:,.0f} client steps/s."
         where = cost.get("gpu") or ("a CPU" if run.of.device == "cpu" else "a GPU")
         lines[f"{cost.get('part', 'Runs')}: {', '.join([how, f'on {where}', *words])}.{took}"] = None
     return list(lines)

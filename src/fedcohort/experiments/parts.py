@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fedcohort import rundir
 from fedcohort.experiments.comparison import Comparison, Place, places
+from fedcohort.experiments.records import settings_in
 from fedcohort.experiments.results import alone, identity
 
 AXES = tuple(field.name for field in fields(Place))
@@ -65,7 +66,7 @@ def begun(of: Comparison, home: Path) -> list[tuple[Path, Comparison]]:
     """Return the parts that have a checkpoint and rounds left, and no run but of this comparison; they compute as it does."""
     wanted, found = {identity(alone(of, place)) for place in places(of)}, []
     for path in sorted(home.glob("*/settings.toml")):
-        part = Comparison.of(rundir.read_settings(path))
+        part = settings_in(path.parent)
         if not {identity(alone(part, place)) for place in places(part)} <= wanted:
             continue
         state = rundir.load_checkpoint(path.parent, ("round",))

@@ -56,6 +56,8 @@ def run(
     chosen = chosen_of(names)
     wanted = [name for name in chosen if name in artefacts()]
     experiments = {name: simulated.changed(name, changes) for name in chosen if name in EXPERIMENTS}
+    if set(chosen) <= set(EXPERIMENTS):
+        simulated.check_concerned(chosen, changes)
     until = inf if minutes is None else monotonic() + 60 * positive("time_budget", minutes)
     if wanted and "device" in changes:
         from fedcohort.learning.engine import device_of  # PyTorch is loaded by who trains
@@ -159,18 +161,26 @@ def evidence(source: Path, pool: Pool, changes: Changes) -> Evidence:
     return Evidence(trained, played, **more)
 
 
+def check_export(to: Path) -> None:
+    """Refuse a folder that results cannot be added to, before anything is computed for it."""
+    check_folder("export", to)
+    gathered(to)
+
+
 def export(out: Path, to: Path, ending: str = ".parquet") -> list[Path]:
     """Write all results under `out` as one small file per data set; what `to` held of other runs stays. Return the paths.
 
     ending: .parquet, or .npz where there is no pyarrow; both are read by `reports`.
     """
     known("ending", ending, (".parquet", ".npz"))
+    if not out.is_dir():
+        raise ValueError(f"out must be a folder of results, got {out}")
     check_folder("export", to)
-    if out != to:
-        simulated.export(out, to)
     by_set: dict[str, list[Result]] = {}
     for result in gathered(out, to):
         by_set.setdefault(Path(result.of.dataset).stem, []).append(result)
+    if out != to:
+        simulated.export(out, to)
     paths = []
     for name, results in sorted(by_set.items()):
         paths.append(to / f"runs-{name}{ending}")

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from fedcohort import rundir
 from fedcohort.arrays import Ints
 from fedcohort.experiments.comparison import Comparison, Place, places
+from fedcohort.experiments.records import records_in, settings_in
 from fedcohort.store import load_arrays, save_arrays, written_whole
 
 Array = npt.NDArray[Any]
@@ -65,13 +66,19 @@ def alone(of: Comparison, place: Place) -> Comparison:
 
 def of_folder(folder: Path) -> list[Result]:
     """Return the runs of a run folder, as far as they were played; the checkpoint is not needed."""
-    records = rundir.load_records(folder)
-    try:
-        of = Comparison.of(rundir.read_settings(folder / "settings.toml"))
-        kept = [json.loads((folder / name).read_text()) for name in ("environment.json", COST) if (folder / name).exists()]
-        about = {key: value for part in kept for key, value in part.items()}
-    except (ValueError, AttributeError) as error:
-        raise ValueError(f"{folder} must be a run folder of fedcohort, got: {error}") from None
+    of = settings_in(folder)
+    records = records_in(folder, of)
+    about: dict[str, Any] = {}
+    for path in (folder / "environment.json", folder / COST):
+        try:
+            found = json.loads(path.read_text()) if path.exists() else {}
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{path} must be a table in JSON, got: {error}") from None
+        if not isinstance(found, dict):
+            raise ValueError(f"{path} must be a table in JSON, got {found!r}")
+        about |= found
+    if (folder / rundir.DATA).exists():
+        about["data"] = (folder / rundir.DATA).read_text().strip()
     return [_of_row(alone(of, place), row, records, about) for row, place in enumerate(places(of))] if records else []
 
 
@@ -84,7 +91,13 @@ def _of_row(of: Comparison, row: int, records: rundir.Arrays, about: Mapping[str
 
 
 def _result(of: Comparison, kept: Mapping[str, Any], about: Mapping[str, Any]) -> Result:
-    return Result(of, about=about, **{name: np.asarray(kept[name], dtype=kind) for name, kind in KEPT.items()})
+    made = Result(of, about=dict(about), **{name: np.asarray(kept[name], dtype=kind) for name, kind in KEPT.items()})
+    played = made.accuracy.shape
+    if len(played) != 1 or any(getattr(made, name).shape != played for name in ("loss", "official", "valid")):
+        raise ValueError(f"accuracy, loss, official and valid of other rounds than each other: {played[:1]} of accuracy")
+    if played[0] > of.rounds or made.counts.shape != (of.clients,):
+        raise ValueError(f"{played[0]} of {of.rounds} rounds, and counts of {made.counts.size} of {of.clients} clients")
+    return made
 
 
 def save(path: Path, results: Sequence[Result]) -> None:
@@ -120,8 +133,9 @@ def load(path: Path) -> list[Result]:
     try:
         rows = _npz_rows(path) if path.suffix == ".npz" else _parquet_rows(path)
         return [_from_row(row) for row in rows]
-    except (KeyError, TypeError, OSError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path} must be a results file of fedcohort, got: {error}") from None
+    except (KeyError, TypeError, ValueError, OverflowError, OSError) as error:
+        said = str(error).partition("\n")[0].removeprefix(f"{path} must be a results file of fedcohort, got: ")
+        raise ValueError(f"{path} must be a results file of fedcohort, got: {said}") from None
 
 
 def _npz_rows(path: Path) -> Iterable[dict[str, Any]]:
@@ -137,7 +151,7 @@ def _parquet_rows(path: Path) -> Iterable[dict[str, Any]]:
     try:
         rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
     except pa.ArrowException as error:
-        raise ValueError(f"{path} must be a results file of fedcohort, got: {error}") from None
+        raise ValueError(error) from None
     return rows
 
 
@@ -146,8 +160,12 @@ def _from_row(row: Mapping[str, Any]) -> Result:
 
 
 def gathered(*folders: Path) -> list[Result]:
-    """Return all results under folders, from run folders and results files; of a run twice there the longer, else the first."""
+    """Return all results under folders, from run folders and results files; of a run twice there the longer, else the first.
+
+    Runs on a file of one's own that has changed in between are refused: they are not of one data set.
+    """
     found: dict[str, Result] = {}
+    samples: dict[str, str] = {}
     for path in [path for folder in folders if folder.is_dir() for path in sorted(folder.rglob("*"))]:
         if path.name == "settings.toml":
             here = of_folder(path.parent)
@@ -156,7 +174,9 @@ def gathered(*folders: Path) -> list[Result]:
         else:
             continue
         for result in here:
-            key = identity(result.of)
+            key, digest = identity(result.of), result.about.get("data")
+            if digest and result.of.dataset.endswith(".npz") and samples.setdefault(result.of.dataset, digest) != digest:
+                raise ValueError(f"{path} must be of the same samples of {result.of.dataset} as the others, got others")
             if key not in found or len(result.accuracy) > len(found[key].accuracy):
                 found[key] = result
     return list(found.values())

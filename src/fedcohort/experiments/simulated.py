@@ -1,7 +1,7 @@
 """Experiments without training: play once, keep, report."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import isnan, nan
@@ -21,6 +21,7 @@ from fedcohort.reports.words import counted
 from fedcohort.store import claim, load, read_settings, save, written_whole
 
 EXPORTED = "exported.json"
+CONCERNS = ("seeds", "first_seed", "rounds", "sampler")  # what of a user's changes concerns who trains nothing
 
 
 def played(name: str, experiment: Experiment, folder: Path, overwrite: bool, told: Progress | None = None) -> dict[str, Played]:
@@ -49,15 +50,32 @@ def stored(folder: Path) -> tuple[Setting, dict[str, Played]]:
         played = {name: Played(**{field: kept[f"{name}/{field}"] for field in Played.__annotations__}) for name in names}
     except (TypeError, KeyError) as error:
         raise ValueError(f"{folder} must hold results of fedcohort, got: {error}") from None
-    return _setting(folder, settings), played
+    setting = _setting(folder, settings)
+    _check(folder, setting, played, settings.get("experiment") == "regret")
+    return setting, played
+
+
+def _check(folder: Path, of: Setting, played: Mapping[str, Played], cases: bool) -> None:
+    """Refuse results of other schemes, seeds, rounds or clients than the settings beside them say."""
+    wanted = dict.fromkeys(of.selectors, (of.rounds, of.num_clients))
+    if cases:
+        wanted = {case.name: (len(case.fractions), case.num_clients) for case in regret.cases(of)}
+    for name, (rounds, clients) in wanted.items():
+        if name not in played:
+            raise ValueError(f"{folder} must hold results of {name}, got those of {', '.join(played) or 'nothing'}")
+        shapes = {field: getattr(played[name], field).shape for field in Played.__annotations__}
+        if shapes != dict.fromkeys(shapes, (of.seeds, rounds)) | {"counts": (of.seeds, clients)}:
+            raise ValueError(
+                f"{folder} must hold {of.seeds} seeds, {rounds} rounds and {clients} clients of {name}, got {shapes}"
+            )
 
 
 def _setting(folder: Path, settings: Mapping[str, Any]) -> Setting:
     values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()}
     try:
         return Setting(**{key: value for key, value in values.items() if key not in ("experiment", "version")})
-    except TypeError as error:
-        raise ValueError(f"{folder} must hold results of fedcohort, got: {error}") from None
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{folder} must hold the settings of a simulation, got: {error}") from None
 
 
 def report_of(name: str, experiment: Experiment, results: dict[str, Played], powd: Mapping[int, Result]) -> Report:
@@ -144,8 +162,11 @@ def exported(folder: Path) -> dict[str, Any]:
         found = dict(json.loads(path.read_text())) if path.exists() else {}
     except (OSError, ValueError, TypeError) as error:
         raise ValueError(f"{path} must be exported by fedcohort, got: {error}") from None
-    if found and not {"settings", "rows", "room"} <= set(found):
-        raise ValueError(f"{path} must hold settings, rows and room, got {', '.join(found)}")
+    kinds = {"settings": dict, "rows": list, "room": dict}
+    if found and not all(isinstance(found.get(name), kind) for name, kind in kinds.items()):
+        raise ValueError(f"{path} must hold tables settings and room and a list rows, got {', '.join(found)}")
+    if found and not all(isinstance(row, dict) for row in found["rows"]):
+        raise ValueError(f"{path} must hold rows that are tables, got others")
     return found
 
 
@@ -162,6 +183,13 @@ def room(folder: Path) -> dict[str, list[float]]:
 
 def changed(name: str, changes: Mapping[str, Any]) -> Experiment:
     """Return an experiment with those of a user's changes that concern it."""
-    concerns = ("seeds", "first_seed", "rounds") if name == "regret" else ("seeds", "first_seed", "rounds", "sampler")
+    concerns = [key for key in CONCERNS if (name, key) != ("regret", "sampler")]  # which plays several
     known = {key: value for key, value in changes.items() if key in concerns}
     return replace(EXPERIMENTS[name], setting=replace(EXPERIMENTS[name].setting, **known))
+
+
+def check_concerned(names: Sequence[str], changes: Mapping[str, Any]) -> None:
+    """Refuse changes that concern none of these experiments, which train nothing."""
+    for change, value in changes.items():
+        if change not in CONCERNS:
+            raise ValueError(f"{change} must not be given for {', '.join(names)} alone, which it does not concern, got {value}")

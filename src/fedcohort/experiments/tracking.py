@@ -18,6 +18,7 @@ from fedcohort import rundir
 from fedcohort.arrays import Floats
 from fedcohort.checks import known
 from fedcohort.experiments.comparison import Comparison, places
+from fedcohort.experiments.records import records_in
 from fedcohort.experiments.trial import Saved
 from fedcohort.store import written_whole
 
@@ -38,7 +39,7 @@ def installed(kind: str) -> None:
 def tracked(kind: str, of: Comparison, folder: Path, done: int) -> Iterator[Saved]:
     """Yield what is to be told of records as they are saved; kind: tensorboard or mlflow."""
     with BACKENDS[known("log", kind, BACKENDS)](of, folder, done) as write:
-        before = rundir.load_records(folder, done) if done else {}
+        before = records_in(folder, of, done) if done else {}
 
         def saved(first: int, chunk: rundir.Arrays) -> None:
             nonlocal before

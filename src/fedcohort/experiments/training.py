@@ -66,7 +66,10 @@ class Training:
 
     def _train(self, folder: Path, of: Comparison) -> None:
         if not self.stopped and self.over():
-            self.stopped = f"{folder.name} was not begun"
+            state = rundir.load_checkpoint(folder, ("round",))
+            self.stopped = (
+                f"{folder.name} at round {state['round']} of {of.rounds}" if state else f"{folder.name} was not begun"
+            )
         if self.stopped or (dataset := self.dataset(of.dataset)) is None:
             return
         trial = Trial(of, dataset, folder)

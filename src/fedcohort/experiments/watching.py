@@ -9,7 +9,7 @@ import numpy as np
 
 from fedcohort import rundir
 from fedcohort.experiments.comparison import Comparison, places
-from fedcohort.store import load_arrays
+from fedcohort.experiments.records import chunk_in, settings_in
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def follow(folder: Path) -> "Following | FollowingFlower":
     if not folder.is_dir():
         raise ValueError(f"run must be a folder of a run, got {folder}")
     if (folder / "settings.toml").exists():
-        return Following(folder, Comparison.of(rundir.read_settings(folder / "settings.toml")))
+        return Following(folder, settings_in(folder))
     if (folder / "rounds.jsonl").exists() or (folder / "run.json").exists():
         return FollowingFlower(folder)
     raise ValueError(f"run must be a folder of `compare`, a part of `reproduce`, or of a Flower run, got {folder}")
@@ -75,7 +75,7 @@ class Following:
         if not self.times:
             self.times = [(0, (self.folder / "settings.toml").stat().st_mtime)]
         while (path := self.folder / "records" / f"{self.done:07d}.npz").exists():
-            self._add(load_arrays(path), path.stat().st_mtime)
+            self._add(chunk_in(path, self.of), path.stat().st_mtime)
         of = self.of
         title = f"{of.dataset}, {of.model}, {len(places(of))} runs"
         left = self._left() if self.done else None

@@ -11,6 +11,7 @@ import numpy as np
 from fedcohort import rundir
 from fedcohort.experiments.allocations import load_allocations
 from fedcohort.experiments.comparison import Comparison, places, summary
+from fedcohort.experiments.records import records_in, settings_in
 from fedcohort.reports.html.findings import Findings, Scheme
 from fedcohort.store import load_arrays
 from fedcohort.world.volatility import class_of
@@ -18,8 +19,8 @@ from fedcohort.world.volatility import class_of
 
 def findings(folder: Path) -> Findings:
     """Return what a run folder holds, as far as it was played; one without a single round is refused."""
-    of = Comparison.of(rundir.read_settings(folder / "settings.toml"))
-    records = rundir.load_records(folder)
+    of = settings_in(folder)
+    records = records_in(folder, of)
     if not records:
         raise ValueError(f"{folder} must hold the records of at least one round, got none yet")
     done = len(records["accuracy"])

@@ -41,15 +41,20 @@ def remember(folder: Path, names: Sequence[str], changes: Mapping[str, Any], sou
 def findings(folder: Path) -> Findings:
     """Return what a folder holds of what was asked for, or of everything if that is not known."""
     asked: dict[str, Any] = {"names": ["all"], "changes": {}}
+    source = folder
     if (folder / ASKED).exists():
         try:
             asked |= json.loads((folder / ASKED).read_text())
             asked |= {"names": list(asked["names"]), "changes": dict(asked["changes"])}
+            source = Path(asked.get("from", folder))
         except (ValueError, TypeError) as error:
             raise ValueError(f"{folder / ASKED} must say what was reproduced, got: {error}") from None
     changes = {name: tuple(value) if isinstance(value, list) else value for name, value in asked["changes"].items()}
-    source = Path(asked.get("from", folder))
-    return of_reports(source, shown(asked["names"], source, **changes).reports, changes)
+    try:
+        done = shown(asked["names"], source, **changes)
+    except TypeError as error:
+        raise ValueError(f"{folder / ASKED} must say what was reproduced, got: {error}") from None
+    return of_reports(source, done.reports, changes)
 
 
 def of_reports(folder: Path, reports: Mapping[str, Report], changes: Mapping[str, Any]) -> Findings:
