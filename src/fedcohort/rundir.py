@@ -27,7 +27,7 @@ PACKAGES = ("numpy", "torch", "safetensors", "scikit-learn", "flwr")
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
+def held(folder: Path, name: str = "out") -> Iterator[None]:
     """Keep a folder from other processes for a while; the system lets go of it when a process ends, however it ends."""
     try:
         import fcntl
@@ -40,7 +40,7 @@ def held(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ValueError(f"out must not be in use by another process, got {folder}") from None
+            raise ValueError(f"{name} must not be in use by another process, got {folder}") from None
         yield
     finally:
         os.close(place)

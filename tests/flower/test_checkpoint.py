@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 from fakes import Killed, federation, learner, record, same
-from flwr.app import Array, ArrayRecord
+from flwr.app import Array, ArrayRecord, MetricRecord
 from flwr.serverapp.strategy import (
     DifferentialPrivacyServerSideAdaptiveClipping,
     DifferentialPrivacyServerSideFixedClipping,
@@ -246,8 +246,55 @@ def test_a_run_does_not_go_on_as_another(clock, tmp_path, other, told):
         play(federation(clock, 6, fails), tmp_path, resume=True, **other)
 
 
+def test_a_refused_resume_leaves_what_the_run_says_of_itself(clock, tmp_path):
+    play(federation(clock, 6, fails), tmp_path)
+    said = (tmp_path / "run.json").read_bytes()
+    with pytest.raises(ValueError, match="selector must be as in the rounds before"):
+        play(federation(clock, 6, fails), tmp_path, resume=True, selector="random", rounds=30, seed=9)
+    assert (tmp_path / "run.json").read_bytes() == said
+    play(federation(clock, 6, fails), tmp_path, resume=True, rounds=2)  # fewer than were played
+    assert json.loads((tmp_path / "run.json").read_text())["rounds"] == ROUNDS
+
+
+def test_a_resumed_run_returns_the_metrics_of_all_rounds(clock, tmp_path):
+    def metrics(folder, resume, rounds):
+        strategy = CohortStrategy(FedAvg(), cohort_size=3, deadline=5.0, wait=10.0, folder=folder, resume=resume)
+        server = {"evaluate_fn": lambda round, arrays: MetricRecord({"round": round})}
+        result = strategy.start(federation(clock, 6), record(**INITIAL), num_rounds=rounds, **server)
+        return [
+            {n: {k: round(v, 9) for k, v in said.items()} for n, said in getattr(result, kind).items()}
+            for kind in checkpoint.METRICS
+        ]
+
+    whole = metrics(tmp_path / "whole", False, ROUNDS)
+    assert [list(kind) for kind in whole] == [[1, 2, 3, 4], [1, 2, 3, 4], [0, 1, 2, 3, 4]]
+    metrics(tmp_path / "cut", False, 2)
+    assert metrics(tmp_path / "cut", True, ROUNDS) == whole
+    assert metrics(tmp_path / "cut", True, ROUNDS) == whole  # nothing left to play
+
+
+def test_whole_numbers_of_a_strategy_stay_whole_and_new_ones_are_kept(clock, tmp_path):
+    class Counting(FedAvg):
+        def __init__(self):
+            super().__init__()
+            self.step, self.best = 0, None
+
+        def aggregate_train(self, server_round, replies):
+            self.step, self.best = self.step + 1, 4.5
+            return super().aggregate_train(server_round, replies)
+
+    first = Counting()
+    CohortStrategy(first, cohort_size=3, wait=10.0, deadline=5.0, folder=tmp_path).start(
+        federation(clock, 6), record(**INITIAL), num_rounds=2
+    )
+    again = Counting()
+    strategy = CohortStrategy(again, cohort_size=3, wait=10.0, deadline=5.0, folder=tmp_path, resume=True)
+    strategy.start(federation(clock, 6), record(**INITIAL), num_rounds=2)
+    assert (again.step, type(again.step), again.best) == (2, int, 4.5)
+
+
 def test_a_folder_that_another_server_writes_is_refused(clock, tmp_path):
-    with rundir.held(tmp_path), pytest.raises(ValueError, match="out must not be in use by another process"):
+    with rundir.held(tmp_path), pytest.raises(ValueError, match="folder must not be in use by another process"):
         play(federation(clock, 4), tmp_path)
 
 

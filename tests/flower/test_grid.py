@@ -6,12 +6,14 @@ from fakes import FakeClient, FakeGrid, federation, record
 from flwr.app import ConfigRecord, Error, Message, MetricRecord, RecordDict
 from flwr.proto.node_pb2 import Node
 from flwr.serverapp.strategy import FedAvg
+from google.protobuf.message import DecodeError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fedcohort.flower import DeadlineGrid
 from fedcohort.flower import grid as grid_module
 from fedcohort.flower.grid import Shown
+from fedcohort.flower.outcomes import NOT_TAKEN, Fate, fate_of_error
 
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 TOLERANCE = 0.05  # seconds a round may end beside its deadline
@@ -90,7 +92,8 @@ def test_without_closing_early_it_lasts_until_the_deadline_though_all_have_answe
 def test_without_closing_early_a_round_of_refused_messages_lasts_as_long_as_any_other(clock):
     grid, start = grid_of(clock, silent()), clock.now
     grid.refuse = lambda message: True
-    assert list(DeadlineGrid(grid, 1.0, close_early=False).send_and_receive(messages(1))) == []
+    (reply,) = DeadlineGrid(grid, 1.0, close_early=False).send_and_receive(messages(1))
+    assert fate_of_error(reply.error) == Fate("lost", "Flower did not take the message to it")
     assert 1.0 <= clock.now - start <= 1.0 + TOLERANCE
 
 
@@ -108,7 +111,8 @@ def test_a_message_that_flower_refuses_is_not_waited_for(clock, refused_as):
 def test_if_all_are_refused_it_returns_at_once(clock, refused_as):
     grid, start = grid_of(clock, answering(0.2)), clock.now
     grid.refuse, grid.refused_as = (lambda message: True), refused_as
-    assert list(DeadlineGrid(grid, 20.0).send_and_receive(messages(1))) == []
+    replies = DeadlineGrid(grid, 20.0).send_and_receive(messages(1))
+    assert [reply.error.code for reply in replies] == [NOT_TAKEN]
     assert clock.now == start
 
 
@@ -325,3 +329,53 @@ def test_a_strategy_sees_only_the_nodes_it_is_shown(clock):
     shown = Shown(federation(clock, 5), [101, 104, 999])
     assert list(shown.get_node_ids()) == [101, 104, 999]
     assert sorted(node.node_id for node in shown.get_nodes()) == [101, 104]
+
+
+class Lying(Remote):
+    """Some nodes answer with bytes that are no message, or name another message as the one they answer."""
+
+    lies: dict  # by node: what is raised, or the node whose message is named
+
+    def pull_messages(self, message_ids):
+        (message,) = message_ids
+        replies = list(super().pull_messages([message]))
+        for reply in replies:
+            lie = self.lies.get(reply.metadata.src_node_id)
+            if isinstance(lie, Exception):
+                raise lie
+            if lie is not None:
+                reply.metadata.__dict__["_reply_to_message_id"] = self.named[lie]
+        return replies
+
+
+@pytest.mark.parametrize("lie", [DecodeError("torn"), KeyError("object"), ValueError("no record"), 3])
+def test_an_answer_that_is_none_is_that_clients_failure_alone(clock, lie):
+    grid = Lying(clock)
+    for node, client in enumerate([answering(0.1), answering(0.2), silent()], 11):
+        grid.join(node, client)
+    written = messages(11, 12, 13)
+    grid.lies, grid.named = {11: lie}, {3: "ff"}
+    replies = {reply.metadata.reply_to_message_id: reply for reply in DeadlineGrid(grid, 1.0).send_and_receive(written)}
+    first, second, third = (replies[message.metadata.message_id] for message in written)
+    assert fate_of_error(first.error).status == "rejected"
+    assert second.has_content()
+    assert fate_of_error(third.error).status == "lost"
+
+
+def test_nobody_answers_in_the_name_of_another(clock):
+    grid = Lying(clock)
+    for node, client in enumerate([answering(0.1), answering(0.5)], 1):
+        grid.join(node, client)
+    written = messages(1, 2)
+    grid.lies, grid.named = {1: 2}, {2: None}
+    clock.after(0.0, lambda: grid.named.update({2: written[1].metadata.message_id}))
+    replies = {reply.metadata.reply_to_message_id: reply for reply in DeadlineGrid(grid, 2.0).send_and_receive(written)}
+    first, second = (replies[message.metadata.message_id] for message in written)
+    assert fate_of_error(first.error) == Fate("rejected", "its answer says that it is to another message")
+    assert second.metadata.src_node_id == 2
+
+
+def test_what_a_client_says_of_its_failure_neither_commands_a_terminal_nor_fills_a_disk():
+    reason = fate_of_error(Error(2, "first\n\x1b[31m" + "x" * 10_000)).reason
+    assert reason.startswith("?[31mxxx")
+    assert len(reason) == 500

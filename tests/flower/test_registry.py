@@ -355,8 +355,6 @@ ODD = [
     "007",
     "7",
     " 7",
-    "\n",
-    "\x00",
     "🦊",
     "1²",
     "²1",
@@ -371,8 +369,8 @@ def test_odd_names_are_names_like_others(clock, places):
     assert sorted(registry.available) == list(range(len(ODD)))
 
 
-@pytest.mark.parametrize("name", ["9" * 201, "9" * 5000, "a" * 100_000])
-def test_a_name_that_is_too_long_is_none(clock, name):
+@pytest.mark.parametrize("name", ["9" * 201, "9" * 5000, "a" * 100_000, "\n", "\x00", "\x1b[31mred", "1\n2"])
+def test_a_name_that_is_too_long_or_cannot_be_printed_is_none(clock, name):
     _, registry = gathered(clock, name)
     assert names(registry) == ["1"]
 

@@ -3,9 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+from flwr.app import MetricRecord
+from flwr.serverapp.strategy import Result
+
 from fedcohort import rundir
 from fedcohort.flower.validity import Model
 
+METRICS = ("train_metrics_clientapp", "evaluate_metrics_clientapp", "evaluate_metrics_serverapp")
 PARTS = ("round", "model", "selector", "registry", "strategy", "totals")
 
 
@@ -36,6 +40,19 @@ def refuse_other(folder: Path | None, state: dict[str, Any], mine: dict[str, str
     for name, was in state.get("about", {}).items():
         if was != mine[name]:
             raise ValueError(f"{name} must be as in the rounds before, {was!r}, to resume {folder}, got {mine[name]!r}")
+
+
+def metrics_of(result: Result) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the metrics of all rounds so far, plain."""
+    return {kind: {str(round): dict(record) for round, record in getattr(result, kind).items()} for kind in METRICS}
+
+
+def result_of(state: dict[str, Any]) -> Result:
+    """Return the metrics of the rounds before as Flower gives them."""
+    result = Result()
+    for kind, rounds in state.get("metrics", {}).items():
+        getattr(result, kind).update({int(round): MetricRecord(record) for round, record in rounds.items()})
+    return result
 
 
 def _shapes(model: Model) -> dict[str, str]:

@@ -20,7 +20,7 @@ def cohort_size_of(choice: Choice, given: int | None) -> int:
         return whole("cohort_size", given, 1)
     if given is not None and given != choice.cohort_size:
         raise ValueError(f"cohort_size must be the selector's, {choice.cohort_size}, got {given!r}")
-    return choice.cohort_size
+    return int(choice.cohort_size)
 
 
 def num_clients_of(choice: Choice, given: int | None) -> int | None:
@@ -45,6 +45,8 @@ def refuse_unfit(choice: Choice, cohort_size: int, loss_key: str | None) -> None
             made = make_selector(choice, Federation(cohort_size, cohort_size, rng=0, horizon=1))
         except ValueError as error:
             raise ValueError(f"selector must be an object, not the name {choice!r}, where {error}") from None
+    if loss_key is not None and (not isinstance(loss_key, str) or not loss_key):
+        raise ValueError(f"loss_key must be the name of a metric, got {loss_key!r}")
     if isinstance(made, LastLoss) and loss_key is None:
         raise ValueError("loss_key must name the loss that clients report, by which this selector ranks them, got None")
 

@@ -24,6 +24,7 @@ from fedcohort.flower.outcomes import STOPPED, error_reply
 IDENTITY = "fedcohort_identity"  # the action of the query that asks a client who it is
 NAME_KEYS = ("client-id", "partition-id")  # of the node's configuration, in this order
 RING_AGAIN = 1.0  # seconds: for code that swallows the first alarm
+LONGEST = 1e8  # seconds that a timer of the system takes
 _deadline = inf  # of the message this process works on: Flower gives it one at a time, and its threads may ask
 
 
@@ -83,7 +84,7 @@ def _timer(seconds: float) -> Iterator[None]:
     start, (left, again) = time(), signal.getitimer(signal.ITIMER_REAL)
     before: Any = signal.signal(signal.SIGALRM, stop)
     try:
-        signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6), RING_AGAIN)
+        signal.setitimer(signal.ITIMER_REAL, min(max(seconds, 1e-6), LONGEST), RING_AGAIN)
         yield
     finally:
         try:

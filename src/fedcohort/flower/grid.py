@@ -1,6 +1,7 @@
 """The deadline: a grid that ends every exchange on time, whatever strategy runs on it."""
 
-from collections.abc import Callable, Iterable
+import logging
+from collections.abc import Callable, Iterable, Mapping
 from math import inf
 from time import monotonic, sleep, time
 from typing import Any
@@ -9,9 +10,11 @@ from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 
 from fedcohort.checks import positive
+from fedcohort.flower.outcomes import NOT_TAKEN, UNREADABLE, error_reply
 from fedcohort.flower.private import over_network
 from fedcohort.flower.pulling import Puller
 
+log = logging.getLogger("flwr.fedcohort")
 LAST_PULL = 0.15  # seconds before the deadline: what is pulled later counts as expired for Flower
 QUIET_END = 2.0  # seconds before the deadline in which nothing but answers is looked after
 SHORTEST_POLL = 0.02  # seconds; quick rounds are looked at often, long ones every `poll` seconds
@@ -77,7 +80,7 @@ class DeadlineGrid(Forwarding):
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
         """Send, pull until all have answered or the deadline, whichever is first; late answers are never returned."""
-        sent, replies, puller = list(messages), [], Puller()
+        sent, puller = list(messages), Puller()
         seconds = self.deadline if self.deadline is not None else timeout
         created, start = time(), monotonic()  # nodes read the clock on the wall, which may be set while we wait
         for message in sent:
@@ -85,11 +88,16 @@ class DeadlineGrid(Forwarding):
             if seconds is not None:
                 message.metadata.ttl = seconds
         accepted = set(self.push_messages(sent)) if sent else set()
-        waiting = {message.metadata.message_id for message in sent} & accepted
+        by_id = {message.metadata.message_id: message for message in sent}
+        refused = [message for message in sent if message.metadata.message_id not in accepted]
+        replies = [error_reply(message, NOT_TAKEN, "Flower did not take the message to it") for message in refused]
+        if refused:
+            log.error("Flower did not take %d of %d messages", len(refused), len(sent))
+        waiting = by_id.keys() & accepted
         end = start + seconds if seconds is not None else inf
         last = end - min(LAST_PULL, 0.1 * (end - start))
         while waiting:
-            replies += self._pull(waiting, puller)
+            replies += self._pull(waiting, puller, by_id)
             if self.meanwhile and end - monotonic() > QUIET_END:
                 self.meanwhile()
             left = last - monotonic()
@@ -101,13 +109,14 @@ class DeadlineGrid(Forwarding):
         if waiting or (sent and not self.close_early and end < inf):
             sleep(max(0.0, end - monotonic()) + 0.01)
             late = puller.under_way.keys()  # announced, but not here by the deadline
-            arrived = self._pull(waiting - late, puller) if waiting else []
+            arrived = self._pull(waiting - late, puller, by_id) if waiting else []
             replies += arrived  # all expired now: Flower answers for the silent and forgets the messages
         return replies
 
-    def _pull(self, waiting: set[str], puller: Puller) -> list[Message]:
-        """Return what has arrived and stop waiting for it."""
-        arrived = puller.pull(self.grid, waiting) if waiting else []
+    def _pull(self, waiting: set[str], puller: Puller, sent: Mapping[str, Message]) -> list[Message]:
+        """Return what has arrived and stop waiting for it; an answer that is none is that client's failure."""
+        arrived, broken = puller.pull(self.grid, waiting)
+        arrived += [error_reply(sent[message], UNREADABLE, why) for message, why in broken.items()]
         waiting -= {reply.metadata.reply_to_message_id for reply in arrived}
         return arrived
 

@@ -6,7 +6,8 @@ from flwr.app import Error, Message
 
 from fedcohort.flower.private import CRASHED, NODE_GONE, UNDELIVERED
 
-STOPPED, FAILED = 1001, 1002  # error codes of our own, far from Flower's
+STOPPED, FAILED, UNREADABLE, NOT_TAKEN = 1001, 1002, 1003, 1004  # error codes of our own, far from Flower's
+LONGEST_REASON = 500  # characters
 
 
 @dataclass(frozen=True)
@@ -25,12 +26,21 @@ class Fate:
 def fate_of_error(error: Error) -> Fate:
     """Return what an error reply says of the client."""
     reason = (error.reason or "").strip().splitlines()
-    last = reason[-1] if reason else f"error {error.code}"
+    last = printable(reason[-1])[:LONGEST_REASON] if reason else f"error {error.code}"
     if error.code == STOPPED:
         return Fate("stopped", last)
+    if error.code == UNREADABLE:
+        return Fate("rejected", last)
+    if error.code == NOT_TAKEN:
+        return Fate("lost", last)
     if error.code in UNDELIVERED:
         return Fate("lost", "its node is gone" if error.code == NODE_GONE else "no answer by the deadline")
     return Fate("lost", "its app crashed") if error.code == CRASHED else Fate("failed", last)
+
+
+def printable(text: str) -> str:
+    """Return a client's words without what would command a terminal."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def error_reply(to: Message, code: int, reason: str) -> Message:

@@ -9,10 +9,13 @@ from collections.abc import Iterable
 from flwr.app import Message
 from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest
 from flwr.serverapp import Grid
+from google.protobuf.message import DecodeError
 
 # flwr.common.constant.ErrorCode
 EXPIRED, REPLY_EXPIRED, NODE_GONE, CRASHED = 3, 4, 5, 8
 UNDELIVERED = (EXPIRED, REPLY_EXPIRED, NODE_GONE)
+# what Flower raises where a client's bytes are no message; errors of the network are others
+NO_MESSAGE = (DecodeError, ValueError, TypeError, KeyError, IndexError, AttributeError)
 
 
 def over_network(grid: Grid) -> bool:

@@ -10,7 +10,7 @@ from time import monotonic
 from flwr.app import Message
 from flwr.serverapp import Grid
 
-from fedcohort.flower.private import forget_undelivered, over_network
+from fedcohort.flower.private import NO_MESSAGE, forget_undelivered, over_network
 
 PATIENCE = 0.1  # seconds that pulls are waited for at a time
 
@@ -37,13 +37,20 @@ class Puller:
     def __init__(self) -> None:
         self.under_way: dict[str, Pull] = {}
 
-    def pull(self, grid: Grid, messages: set[str]) -> list[Message]:
-        """Return what has arrived, and what Flower answers for those that are gone; their messages are forgotten there."""
-        replies = self._side_by_side(grid, messages) if over_network(grid) else list(grid.pull_messages(messages))
-        forget_undelivered(grid, replies)
-        return replies
+    def pull(self, grid: Grid, messages: set[str]) -> tuple[list[Message], dict[str, str]]:
+        """Return what has arrived, and by message why an answer is none: whoever sent it, the others are not to suffer.
 
-    def _side_by_side(self, grid: Grid, messages: set[str]) -> list[Message]:
+        What Flower answers for those that are gone is among the replies; their messages are forgotten there.
+        """
+        if over_network(grid):
+            replies, broken = self._side_by_side(grid, messages)
+        else:
+            pulled = list(grid.pull_messages(messages)) if messages else []
+            replies, broken = [reply for reply in pulled if reply.metadata.reply_to_message_id in messages], {}
+        forget_undelivered(grid, replies)
+        return replies, broken
+
+    def _side_by_side(self, grid: Grid, messages: set[str]) -> tuple[list[Message], dict[str, str]]:
         for message in messages - self.under_way.keys():
             self.under_way[message] = Pull(grid, message)
             self.under_way[message].start()
@@ -51,8 +58,17 @@ class Puller:
         for pull in self.under_way.values():
             pull.join(max(0.0, end - monotonic()))
         done = [pull for pull in self.under_way.values() if not pull.is_alive()]
+        replies: list[Message] = []
+        broken: dict[str, str] = {}
         for pull in done:
             del self.under_way[pull.message]
-            if pull.error is not None:
+            if isinstance(pull.error, NO_MESSAGE):
+                broken[pull.message] = f"its answer cannot be read: {pull.error!r}"
+            elif pull.error is not None:
                 raise pull.error
-        return [reply for pull in done for reply in pull.replies]
+            for reply in pull.replies:  # a client writes itself which message it answers
+                if reply.metadata.reply_to_message_id == pull.message:
+                    replies.append(reply)
+                else:
+                    broken[pull.message] = "its answer says that it is to another message"
+        return replies, broken

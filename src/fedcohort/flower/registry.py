@@ -159,12 +159,19 @@ class Registry:
     def _hear(self, grid: Grid) -> None:
         if not self.queries:
             return
-        for reply in self._puller.pull(grid, set(self.queries)):
+        replies, broken = self._puller.pull(grid, set(self.queries))
+        for message, why in broken.items():
+            node, _ = self.queries.pop(message)
+            self.names[node] = ""
+            log.warning("node %d does not say which client it is; after a restart it will be a new one: %s", node, why)
+        for reply in replies:
+            if reply.metadata.reply_to_message_id not in self.queries:
+                continue  # a second answer
             node, asked_at = self.queries.pop(reply.metadata.reply_to_message_id)
             if not reply.has_error():
                 said = reply.content.config_records.get("identity")
                 name = str(said.get("name", "")) if said else ""
-                self.names[node] = name if len(name) <= LONGEST_NAME else ""
+                self.names[node] = name if len(name) <= LONGEST_NAME and name.isprintable() else ""
                 self.start_up.append(monotonic() - asked_at)
             elif reply.error.code not in UNDELIVERED:
                 self.names[node] = ""

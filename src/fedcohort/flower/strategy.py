@@ -93,6 +93,7 @@ class CohortStrategy(Strategy):
         if self.folder is not None:
             check_folder("folder", self.folder)
         self.registry, self.totals, self.journal = Registry(self.num_clients or 0), Totals(), Journal(None)
+        self.result = Result()
         self._selector: Selector | None = None
         self._asked: Asked | None = None
         self._tested: list[tuple[Message, str]] = []  # what is sent for evaluation, and to which client
@@ -111,10 +112,11 @@ class CohortStrategy(Strategy):
         train_config, evaluate_config = train_config or ConfigRecord(), evaluate_config or ConfigRecord()
         look = partial(self.registry.look, grid, at_once=False)
         on_time = DeadlineGrid(grid, self.deadline, close_early=self.close_early, meanwhile=look)
-        with rundir.held(self.folder) if self.folder else nullcontext():
+        positive("timeout", timeout)
+        with rundir.held(self.folder, "folder") if self.folder else nullcontext():
             arrays, done = self._begin(grid, initial_arrays, whole("num_rounds", num_rounds, 1))
-            announce(self.folder, self._about(num_rounds))
-            result = Result()
+            announce(self.folder, self._about(max(num_rounds, done)))
+            result = self.result
             self.summary()
             self._evaluate_here(evaluate_fn, done, arrays, result)
             for server_round in range(done + 1, num_rounds + 1):
@@ -123,21 +125,28 @@ class CohortStrategy(Strategy):
                 self.registry.look(grid)  # or a sign of life from before a death would count as one since
                 moved, metrics = self.aggregate_train(server_round, replies)
                 arrays = arrays if moved is None else moved
-                self._save(server_round, arrays)
                 if metrics is not None:
+                    log.info("round %d, as clients report of training: %s", server_round, metrics)
                     result.train_metrics_clientapp[server_round] = metrics
+                self._save(server_round, arrays)
                 messages = self.configure_evaluate(server_round, arrays, evaluate_config, on_time)
                 tested = self.aggregate_evaluate(server_round, on_time.send_and_receive(messages, timeout=timeout))
                 if tested is not None:
+                    log.info("round %d, evaluated by clients: %s", server_round, tested)
                     result.evaluate_metrics_clientapp[server_round] = tested
                 self._evaluate_here(evaluate_fn, server_round, arrays, result)
+            if done < num_rounds:
+                self._save(num_rounds, arrays)  # with the last evaluations
             self.registry.close(grid)
             self.journal.close()
+            for layer, name, least in self.minimums:
+                setattr(layer, name, least)
             result.arrays = arrays
             return result
 
     def configure_train(self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid) -> Iterable[Message]:
         """Let the selector choose among the clients that are there, and the strategy write to exactly those."""
+        since = monotonic()
         available = self._available(grid)
         probabilities = self._probabilities(server_round, available)
         cohort = self.selector.select(server_round - 1, available)
@@ -149,7 +158,7 @@ class CohortStrategy(Strategy):
         messages = [to[node] for node in nodes]
         for message in messages:
             message.metadata.group_id = str(server_round)
-        self._asked = Asked(cohort, messages, as_model(arrays), probabilities, monotonic())
+        self._asked = Asked(cohort, messages, as_model(arrays), probabilities, since)
         return messages
 
     def aggregate_train(self, server_round: int, replies: Iterable[Message]) -> tuple[ArrayRecord | None, MetricRecord | None]:
@@ -200,7 +209,8 @@ class CohortStrategy(Strategy):
     def _begin(self, grid: Grid, initial: ArrayRecord, num_rounds: int) -> tuple[ArrayRecord, int]:
         """Find the clients and the state to go on from; return the model and the rounds already done."""
         state = checkpoint.load(self.folder, self.resume, as_model(initial)) if self.folder else None
-        announce(self.folder, self._about(num_rounds))  # for those who watch while clients gather
+        if not state:
+            announce(self.folder, self._about(num_rounds))  # for those who watch while clients gather
         if state:
             checkpoint.refuse_other(self.folder, state, self._decides)
             self.registry.load_state_dict(state["registry"])
@@ -208,11 +218,12 @@ class CohortStrategy(Strategy):
         gather(self.registry, grid, 1 if state else self.cohort_size, wanted, self.wait, self.deadline)
         size = int(state["selector"].get("num_clients", 0)) if state else len(self.registry)
         self._selector = choosing.make(self.choice, size, self.cohort_size, self.seed, num_rounds)
-        self.totals, done = Totals(), 0
+        self.totals, self.result, done = Totals(), Result(), 0
         if state:
             self._selector.load_state_dict(state["selector"])
             wrapped.restore(self.strategy, state["strategy"])
             self.totals, done = Totals(**state["totals"]), int(state["round"])
+            self.result = checkpoint.result_of(state)
             log.info("resumed after round %d from %s", done, self.folder)
         self.journal = Journal(self.folder, done, self.tensorboard)
         return (as_record(state["model"]) if state else initial), done
@@ -300,6 +311,7 @@ class CohortStrategy(Strategy):
                 "registry": self.registry.state_dict(),
                 "strategy": wrapped.state_of(self.strategy, self.numbers),
                 "totals": asdict(self.totals),
+                "metrics": checkpoint.metrics_of(self.result),
                 "about": self._decides,
             }
             checkpoint.save(self.folder, state)

@@ -29,8 +29,8 @@ class Limits:
         positive("most_examples", self.most_examples)
         if self.most_examples < self.least_examples:
             raise ValueError(f"most_examples must be at least {self.least_examples:g}, got {self.most_examples!r}")
-        if not self.max_norm > 0:
-            raise ValueError(f"max_norm must be above 0, got {self.max_norm!r}")
+        if not isinstance(self.max_norm, float | int) or not self.max_norm > 0:
+            raise ValueError(f"max_norm must be a number above 0, got {self.max_norm!r}")
 
 
 def as_model(record: ArrayRecord) -> Model:

@@ -85,7 +85,8 @@ def state_of(strategy: Strategy, first: list[dict[str, float]]) -> dict[str, Any
     for depth, (layer, then) in enumerate(zip(layers(strategy), first, strict=True)):
         held = vars(layer).items()
         arrays = {name: _plain(value) for name, value in held if _is_arrays(value)}
-        changed = {name: {"number": float(value)} for name, value in held if name in then and value != then[name]}
+        now = {name: value for name, value in held if _is_number(value) and name not in MINIMUMS}
+        changed = {name: {"number": _as_plain(value)} for name, value in now.items() if value != then.get(name)}
         state[str(depth)] = arrays | changed
     return state
 
@@ -113,6 +114,11 @@ def undo(strategy: Strategy, before: list[dict[str, Any]]) -> None:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, float | int | np.floating | np.integer) and not isinstance(value, bool)
+
+
+def _as_plain(value: Any) -> Any:
+    """Return a number as JSON keeps it: whole ones stay whole."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _is_arrays(value: Any) -> bool:
