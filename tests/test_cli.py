@@ -405,3 +405,13 @@ def test_the_quick_benchmark_prints_a_table_with_the_machine_medians_and_spread(
         median, low, high = (float(value.replace(",", "")) for value in row[1:4])
         assert 0 < low <= median <= high
         assert int(row[5]) >= 3
+
+
+@pytest.mark.parametrize("said", ["DefaultCPUAllocator: can't allocate memory: you tried", "CUDA out of memory. Tried"])
+def test_memory_that_pytorch_cannot_have_is_one_line(call, monkeypatch, said):
+    def too_much(*args, **options):
+        raise RuntimeError(f"{said}\nand more of it")
+
+    monkeypatch.setattr("fedcohort.experiments.simulated.played", too_much)
+    code, _, err = call("reproduce", "figure3", "--rounds", "2", "--seeds", "1", "--out", "run")
+    assert (code, err) == (2, f"error: not enough memory: {said}\n")

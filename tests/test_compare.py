@@ -434,6 +434,7 @@ WRONG = {
     "unknown data set": (("--dataset", "cifar"), "dataset .*, got 'cifar'; did you mean 'cifar10'"),
     "unknown scheme": (("--selectors", "randon"), "selector .*, got 'randon'; did you mean 'random'"),
     "a scheme twice": (("--selectors", "random,random"), "selectors .* each once"),
+    "two targets of one name": (("--targets", "0.6,0.60000001"), "targets .* each once, got "),
     "no schemes": (("--selectors", ","), "selectors .* at least one"),
     "no epochs": (("--epochs", "0"), "epochs .* at least 1, got 0"),
     "negative mu": (("--mus", "-1"), "mus .* between 0.0 and .*, got -1"),

@@ -38,7 +38,7 @@ def test_scaled_maps_bytes_to_minus_one_and_one_in_both_parts_and_leaves_floats_
         ({"x": np.array([[1.0], [2.0], [np.nan], [0.0]])}, "x of mine must be finite, got nan in sample 2"),
         ({"x": np.array([[1.0], [2.0], [1e300], [0.0]])}, "x of mine must be finite, got inf in sample 2"),
         ({"x": IMAGES[:0], "y": LABELS[:0]}, "not empty"),
-        ({"num_classes": 0}, "num_classes must be a whole number at least 1, got 0"),
+        ({"num_classes": 0}, "num_classes must be a whole number between 1 and 1000000, got 0"),
         ({"test_x": IMAGES}, "test_x and test_y of mine must come together, got no test_y"),
         ({"test_x": IMAGES[:, :1], "test_y": LABELS}, r"test_x of mine must be like x, uint8 \[M, 3, 2, 2\], got uint8 \[M, 1"),
         ({"test_x": IMAGES, "test_y": LABELS + 1}, "test_y of mine must be labels between 0 and 2, got 3 at position 2"),
@@ -89,9 +89,19 @@ def test_an_npz_gives_back_what_was_saved(tmp_path):
         ({"x": IMAGES}, "must have the key 'y', got x"),
         ({}, "must have the key 'x', got no key at all"),
         ({"x": IMAGES, "y": LABELS.astype(object)}, "bad.npz cannot be read: the key 'y': Object arrays"),
-        ({"x": IMAGES, "y": LABELS, "num_classes": np.array([3, 3])}, "bad.npz: "),
-        ({"x": IMAGES, "y": LABELS, "num_classes": 0}, "bad.npz: num_classes must be a whole number at least 1, got 0"),
-        ({"x": IMAGES, "y": LABELS, "num_classes": 3.9}, "bad.npz: num_classes must be a whole number at least 1, got 3.9"),
+        ({"x": IMAGES, "y": LABELS, "num_classes": np.array([3, 3])}, "bad.npz: num_classes must be one number, got 2"),
+        (
+            {"x": IMAGES, "y": np.full(LABELS.shape, 2**63, np.uint64)},
+            f"bad.npz: num_classes must be a whole number between 1 and 1000000, got {2**63 + 1}",
+        ),
+        (
+            {"x": IMAGES, "y": LABELS, "num_classes": 0},
+            "bad.npz: num_classes must be a whole number between 1 and 1000000, got 0",
+        ),
+        (
+            {"x": IMAGES, "y": LABELS, "num_classes": 3.9},
+            "bad.npz: num_classes must be a whole number between 1 and 1000000, got 3.9",
+        ),
         ({"x": IMAGES, "y": LABELS, "num_classes": 2}, "bad.npz: y of bad must be labels between 0 and 1, got 2 at position 2"),
     ],
 )

@@ -304,9 +304,8 @@ def test_an_unknown_option_is_refused_with_those_there_are(option, value):
 
 
 def test_a_client_without_samples_is_refused():
-    empty = replace(runs()[0], train=[*TRAIN[:3], np.array([], dtype=np.int64)])
-    with pytest.raises(ValueError, match=r"client|sample"):
-        engine("together", of=[empty]).train(0, *asked([2, 3]))
+    with pytest.raises(ValueError, match="train must hold at least one sample per client, got none for client 3"):
+        replace(runs()[0], train=[*TRAIN[:3], np.array([], dtype=np.int64)])
 
 
 def test_samples_that_there_are_not_are_refused_by_name_bound_and_value():
@@ -317,6 +316,45 @@ def test_samples_that_there_are_not_are_refused_by_name_bound_and_value():
         engine(of=[replace(runs()[0], train=[*TRAIN[:3], np.array([0, len(y)])])])
     with pytest.raises(ValueError, match=rf"test must be between 0 and {len(y) - 1}, got -1"):
         engine(of=[replace(runs()[0], test=np.array([2, -1]))])
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"mu": -1.0}, "mu must be between 0.0 and 1000000.0, got -1.0"),
+        ({"mu": float("nan")}, "mu must be between"),
+        ({"epochs": np.array([1.5, 1, 1, 1])}, "epochs must be whole numbers, got 1.5"),
+        ({"test": np.array([], dtype=np.int64)}, "test must hold at least one sample, got none"),
+        ({"train": []}, "train must hold at least one sample per client"),
+    ],
+)
+def test_a_run_that_could_not_learn_is_refused(changes, told):
+    with pytest.raises(ValueError, match=told):
+        replace(runs()[0], **changes)
+
+
+@pytest.mark.parametrize("options", [{"slots": 0}, {"slots": -1}, {"max_norm": -1.0}, {"max_norm": float("nan")}])
+def test_options_out_of_bounds_are_refused_by_name(options):
+    with pytest.raises(ValueError, match=f"{next(iter(options))} must be .*, got"):
+        Options(**options)
+
+
+def test_labels_and_samples_of_other_kinds_are_refused():
+    x, y = data()
+    for wrong, told in ((-100, "got -100"), (3, "got 3")):
+        labels = y.clone()
+        labels[5] = wrong
+        with pytest.raises(ValueError, match=f"y must be between 0 and 2, {told}"):
+            engine(y=labels)
+    with pytest.raises(ValueError, match=r"x must be float32 and y int64, got torch\.float32 and torch\.int32"):
+        engine(y=y.int())
+    models = [make_model("mlp", (5,), 3, 0) for _ in runs()]
+    with pytest.raises(ValueError, match=r"x must be float32 and y int64, got torch\.float64 and torch\.int64"):
+        Engine(models, x.double(), y, runs(), SGD)
+    with pytest.raises(ValueError, match="modules must be one per run, at least one, got 0 for 0 runs"):
+        Engine([], x, y, [], SGD)
+    with pytest.raises(ValueError, match="modules must have the same parameters, at least one, got 0 in Identity"):
+        Engine([nn.Identity() for _ in runs()], x, y, runs(), SGD)
 
 
 def test_an_unknown_aggregation_is_refused_before_any_training():

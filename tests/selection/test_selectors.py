@@ -514,3 +514,15 @@ def test_a_cohort_in_flight_survives_a_checkpoint_on_disk(tmp_path, update, avai
     for selector in (one, other):
         selector.update(Outcome(cohort, np.array([1.0, 0.0])))
     np.testing.assert_array_equal(one.log_weights, other.log_weights)
+
+
+def test_a_cohort_cannot_be_changed_after_it_was_asked():
+    selector = E3CS(6, 2, rng=0)
+    cohort = selector.select(0)
+    for values in (cohort.clients, cohort.inclusion, selector.state_dict()["asked"]["clients"]):
+        with pytest.raises(ValueError, match="read-only"):
+            values[:] = 0
+    mine = np.array([1, 3])
+    told = Cohort(0, mine, np.ones(2))
+    mine[:] = 0
+    assert told.clients.tolist() == [1, 3]

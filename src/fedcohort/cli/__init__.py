@@ -195,6 +195,11 @@ def main() -> None:
     except (ValueError, OSError, MemoryError) as error:
         _complain(str(error) or "not enough memory")
         code = 2
+    except RuntimeError as error:  # as PyTorch says it, for the host and for a GPU
+        if "allocate memory" not in str(error) and "out of memory" not in str(error):
+            raise
+        _complain(f"not enough memory: {str(error).splitlines()[0]}")
+        code = 2
     except (click.Abort, KeyboardInterrupt):
         code = INTERRUPTED
     if code == INTERRUPTED:  # typer turns Ctrl-C into this code

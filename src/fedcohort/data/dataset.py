@@ -19,6 +19,9 @@ from fedcohort.data.scaling import SCALINGS
 Array = npt.NDArray[Any]
 
 
+MOST_CLASSES = 1_000_000  # a label beyond is a mistake, and would need as many outputs
+
+
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """Samples with labels; a test set and a column of natural owners where there are any.
@@ -38,7 +41,7 @@ class Dataset:
     clients: Array | None = None
 
     def __post_init__(self) -> None:
-        whole("num_classes", self.num_classes, 1)
+        whole("num_classes", self.num_classes, 1, MOST_CLASSES)
         self._keep("x", "y")
         if (self.test_x is None) != (self.test_y is None):
             absent = "test_x" if self.test_x is None else "test_y"
@@ -97,7 +100,10 @@ class Dataset:
                 raise ValueError(f"{file} must have the key {key!r}, got {', '.join(arrays) or 'no key at all'}")
         highest = [int(arrays[key].max()) for key in ("y", "test_y") if key in arrays and _is_whole(arrays[key])]
         try:
-            classes = arrays.pop("num_classes", np.int64(max([0, *highest]) + 1)).item()
+            given = arrays.pop("num_classes", None)
+            if given is not None and given.size != 1:
+                raise ValueError(f"num_classes must be one number, got {given.size}")
+            classes = max([0, *highest]) + 1 if given is None else given.item()
             return cls(file.stem, num_classes=classes, **arrays)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{file}: {error}") from None

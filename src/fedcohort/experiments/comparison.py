@@ -81,7 +81,8 @@ class Comparison:
                 known(name.removesuffix("s"), value, registered)
         for name in ("selectors", "partitions", "aggregations", "mus", "rates", "epochs", "targets"):
             values = getattr(self, name)
-            if not values or (len(set(values)) < len(values) and name not in ("rates", "epochs")):
+            words = {f"{value:g}" if name in ("mus", "targets") and isinstance(value, float) else value for value in values}
+            if not values or (len(words) < len(values) and name not in ("rates", "epochs")):
                 raise ValueError(f"{name} must be a list of at least one, each once, got {list(values)}")
         whole("clients", self.clients, len(self.rates), MANY)
         whole("cohort", self.cohort, 1, self.clients)

@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from fedcohort.arrays import Bools, Floats, Ints
-from fedcohort.checks import MANY, array_of, known
+from fedcohort.checks import MANY, array_of, between, known, whole
 from fedcohort.learning.aggregation import AGGREGATIONS, server_step
 from fedcohort.learning.flat import flat_weights, forward_of
 from fedcohort.learning.layers import for_many_models
 from fedcohort.learning.local import Jobs, OneByOne, Sgd, Together, Trained, compiled
-from fedcohort.learning.models import refuse_running_statistics
+from fedcohort.learning.models import refuse_shared_statistics
 from fedcohort.learning.schedule import batches
 from fedcohort.learning.tuning import faster, slots_for
 from fedcohort.learning.workers import Workers
@@ -43,6 +43,18 @@ class Run:
     server_rate: float = 1.0
     server_momentum: float = 0.0
 
+    def __post_init__(self) -> None:
+        known("aggregation", self.aggregation, AGGREGATIONS)
+        between("mu", self.mu, 0.0, 1e6)
+        empty = [client for client, samples in enumerate(self.train) if not len(samples)]
+        if empty or not len(self.train):
+            raise ValueError(f"train must hold at least one sample per client, got none for client {[*empty, 0][0]}")
+        if not len(self.test):
+            raise ValueError("test must hold at least one sample, got none")
+        epochs = array_of("epochs", self.epochs, (len(self.train),), 1, MANY)
+        if (epochs != np.floor(epochs)).any():
+            raise ValueError(f"epochs must be whole numbers, got {epochs[epochs != np.floor(epochs)][0]}")
+
     @property
     def shares(self) -> Floats:
         """Each client's share of all training samples."""
@@ -65,6 +77,14 @@ class Options:
     slots: int | None = None
     max_norm: float = float("inf")
 
+    def __post_init__(self) -> None:
+        known("mode", self.mode, MODES)
+        known("precision", self.precision, PRECISIONS)
+        if self.slots is not None:
+            whole("slots", self.slots, 1, MANY)
+        if not self.max_norm > 0:
+            raise ValueError(f"max_norm must be above 0, got {self.max_norm!r}")
+
 
 class Engine:
     """Trains, aggregates and evaluates all runs; the loop tells it who is asked and whose answer arrives."""
@@ -73,24 +93,10 @@ class Engine:
         self, modules: Sequence[nn.Module], x: Tensor, y: Tensor, runs: Sequence[Run], sgd: Sgd, options: Options | None = None
     ) -> None:
         self.options = options = options or Options()
-        known("mode", options.mode, MODES)
-        known("precision", options.precision, PRECISIONS)
         self.device = device_of(options.device)
         if self.device.type == "cpu" and options.precision != "float32":
             raise ValueError(f"precision must be float32 on a CPU, got {options.precision!r}")
-        refuse_running_statistics(modules[0])
-        if len(modules) != len(runs):
-            raise ValueError(f"modules must be one per run, {len(runs)}, got {len(modules)}")
-        if len(x) != len(y):
-            raise ValueError(f"x and y must be equally long, got {len(x)} and {len(y)}")
-        for run in runs:
-            known("aggregation", run.aggregation, AGGREGATIONS)
-            empty = [client for client, samples in enumerate(run.train) if not len(samples)]
-            if empty:
-                raise ValueError(f"train must hold at least one sample per client, got none for client {empty[0]}")
-            array_of("epochs", run.epochs, (len(run.train),), 1, MANY)
-            for name, samples in (("train", np.concatenate(run.train)), ("test", run.test)):
-                array_of(name, samples, (len(samples),), 0, len(y) - 1)
+        _check(modules, x, y, runs)
         self.runs, self.sgd, self.module = list(runs), sgd, modules[0].to(self.device)
         self.x, self.y = x.to(self.device), y.to(self.device)
         self.models = torch.stack([flat_weights(module).to(self.device) for module in modules])
@@ -256,6 +262,32 @@ class Engine:
 def _fast_layout(x: Tensor) -> Tensor:
     """Return images with channels last in memory on a GPU, where convolutions are faster so."""
     return x.contiguous(memory_format=torch.channels_last) if x.is_cuda and x.ndim == 4 else x
+
+
+def _check(modules: Sequence[nn.Module], x: Tensor, y: Tensor, runs: Sequence[Run]) -> None:
+    """Refuse modules, samples and runs that do not fit together."""
+    if not runs or len(modules) != len(runs):
+        raise ValueError(f"modules must be one per run, at least one, got {len(modules)} for {len(runs)} runs")
+    for module in modules:
+        refuse_shared_statistics(module)
+        shapes = [part.shape for part in module.parameters()]
+        if not shapes or shapes != [part.shape for part in modules[0].parameters()]:
+            raise ValueError(
+                f"modules must have the same parameters, at least one, got {len(shapes)} in {type(module).__name__}"
+            )
+    if len(x) != len(y):
+        raise ValueError(f"x and y must be equally long, got {len(x)} and {len(y)}")
+    if x.dtype != torch.float32 or y.dtype != torch.int64:
+        raise ValueError(f"x must be float32 and y int64, got {x.dtype} and {y.dtype}")
+    with torch.no_grad():
+        logits = modules[0].eval()(x[:2].to(next(modules[0].parameters()).device))
+    modules[0].train()
+    array_of("y", y.cpu().numpy(), (len(y),), 0, logits.shape[-1] - 1)
+    for run in runs:
+        if len(run.train) != len(runs[0].train):
+            raise ValueError(f"runs must have as many clients each, {len(runs[0].train)}, got {len(run.train)}")
+        for name, samples in (("train", np.concatenate(run.train)), ("test", run.test)):
+            array_of(name, samples, (len(samples),), 0, len(y) - 1)
 
 
 def device_of(name: str) -> torch.device:

@@ -5,6 +5,7 @@ from functools import partial
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from fedcohort.checks import known
 
@@ -102,7 +103,7 @@ def make_model(model: str | Maker, shape: tuple[int, ...], classes: int, seed: i
         torch.default_generator.manual_seed(seed)
         try:
             made = make(shape, classes)
-            refuse_running_statistics(made)
+            refuse_shared_statistics(made)
             with torch.no_grad():
                 logits = made(torch.zeros(2, *shape))
         except (RuntimeError, IndexError, TypeError, ZeroDivisionError) as error:
@@ -113,11 +114,14 @@ def make_model(model: str | Maker, shape: tuple[int, ...], classes: int, seed: i
     return made
 
 
-def refuse_running_statistics(module: nn.Module) -> None:
-    """Refuse layers that change their own buffers while training: averaging weights does not average what they remember."""
+def refuse_shared_statistics(module: nn.Module) -> None:
+    """Refuse layers that change their own buffers while training: averaging weights does not average what they remember.
+
+    And those whose output for a sample depends on its batch: a short batch trained beside others is filled up.
+    """
     for name, layer in module.named_modules():
-        if getattr(layer, "track_running_stats", False) or any(True for _ in layer.buffers(recurse=False)):
+        if isinstance(layer, _BatchNorm) or any(True for _ in layer.buffers(recurse=False)):
             raise ValueError(
-                f"model must have no running statistics, got {type(layer).__name__} at {name or 'the top'!r}; "
-                "use GroupNorm, LayerNorm, or track_running_stats=False"
+                f"model must have no statistics over batches, got {type(layer).__name__} at {name or 'the top'!r}; "
+                "use GroupNorm or LayerNorm"
             )

@@ -38,8 +38,11 @@ class Cohort:
         twice = ordered[..., 1:] == ordered[..., :-1]
         if twice.any():
             raise ValueError(f"clients must be distinct, got {ordered[..., 1:][twice][0]} twice")
-        object.__setattr__(self, "clients", clients)
-        object.__setattr__(self, "inclusion", array_of("inclusion", self.inclusion, clients.shape, 0.0, 1.0))
+        inclusion = array_of("inclusion", self.inclusion, clients.shape, 0.0, 1.0)
+        for name, values in (("clients", clients), ("inclusion", inclusion)):
+            own = np.array(values)  # a selector learns by what it asked, whatever became of the caller's arrays
+            own.setflags(write=False)
+            object.__setattr__(self, name, own)
 
 
 @dataclass(frozen=True, eq=False)
