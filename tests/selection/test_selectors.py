@@ -174,6 +174,9 @@ def test_a_state_of_another_size_or_kind_is_refused_and_changes_nothing(name, bu
         r"cohort_size of the state must be 4, got 5": build(name, cohort_size=5).state_dict(),
         r"rng of the state must be for runs of shape \(\), got \(2,\)": build(name, [0, 1]).state_dict(),
         r"differs in spirit": {**good, "spirit": 1},
+        r"state must be one of .*, got None": None,
+        r"asked in the state must have .*clients, inclusion.*, got {}": {**good, "asked": {}},
+        r"asked in the state must have .*clients, inclusion.*, got None": {**good, "asked": None},
     }
     for missing in good.keys() - {"asked"}:
         refused[f"differs in .*{missing}"] = {key: value for key, value in good.items() if key != missing}

@@ -3,6 +3,7 @@
 Every array may have leading batch axes: a selector built on S seeds plays S runs in lock-step, and its cohorts are [S, k].
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -170,6 +171,8 @@ def _copied(value: Any) -> Any:
 
 def restore(selector: Restorable, state: State, arrays: tuple[str, ...] = (), in_flight: tuple[str, ...] = ()) -> None:
     """Continue exactly where the snapshot was taken; a state of another scheme or size is refused and changes nothing."""
+    if not isinstance(state, Mapping):
+        raise ValueError(f"state must be one of {selector.kind}, got {state!r}")
     strange = (set(state) - {"asked"}) ^ {"kind", "num_clients", "cohort_size", "rng", *arrays}
     if strange:
         raise ValueError(f"state must be one of {selector.kind}, got one that differs in {', '.join(sorted(strange))}")
@@ -186,6 +189,9 @@ def restore(selector: Restorable, state: State, arrays: tuple[str, ...] = (), in
             raise ValueError(f"{name} of the state must be numbers of shape {(*batch, clients)}, got {value.shape}")
     asked = None
     if "asked" in state:
+        missing = {"round", "clients", "inclusion", *in_flight} - set(state["asked"] or ())
+        if missing:
+            raise ValueError(f"asked in the state must have {', '.join(sorted(missing))}, got {state['asked']!r}")
         asked = Cohort(*(state["asked"][name] for name in ("round", "clients", "inclusion")))
         values |= {name: _copied(state["asked"][name]) for name in in_flight}
         if asked.clients.shape[:-1] != batch or (asked.clients.size and asked.clients.max() >= clients):
