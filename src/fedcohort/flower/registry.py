@@ -161,9 +161,7 @@ class Registry:
             return
         replies, broken = self._puller.pull(grid, set(self.queries))
         for message, why in broken.items():
-            node, _ = self.queries.pop(message)
-            self.names[node] = ""
-            log.warning("node %d does not say which client it is; after a restart it will be a new one: %s", node, why)
+            self._leave_unnamed(self.queries.pop(message)[0], why)
         for reply in replies:
             if reply.metadata.reply_to_message_id not in self.queries:
                 continue  # a second answer
@@ -174,9 +172,11 @@ class Registry:
                 self.names[node] = name if len(name) <= LONGEST_NAME and name.isprintable() else ""
                 self.start_up.append(monotonic() - asked_at)
             elif reply.error.code not in UNDELIVERED:
-                self.names[node] = ""
-                why = fate_of_error(reply.error).reason
-                log.warning("node %d does not say which client it is; after a restart it will be a new one: %s", node, why)
+                self._leave_unnamed(node, fate_of_error(reply.error).reason)
+
+    def _leave_unnamed(self, node: int, why: str) -> None:
+        self.names[node] = ""
+        log.warning("node %d does not say which client it is; after a restart it will be a new one: %s", node, why)
 
     def _claims(self, nodes: dict[int, Any]) -> dict[str, list[int]]:
         """Return which nodes claim which name: the one they are registered under, else what they said, else their id."""
