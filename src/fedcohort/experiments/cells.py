@@ -4,7 +4,7 @@ A value is infinite where an accuracy was never reached, and nan where a run has
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isnan, nan
 
@@ -49,9 +49,9 @@ def cells(
     return tables, [line for dataset, count in fits.items() for line in _left_out(dataset, count, free)]
 
 
-def _left_out(dataset: str, count: Mapping[Fit, int], free: Sequence[str]) -> list[str]:
+def _left_out(dataset: str, count: Counter[Fit], free: Sequence[str]) -> list[str]:
     """Say of which runs there are fewer, and so none in a table."""
-    shown, *others = sorted(count, key=lambda fit: -count[fit])
+    shown, *others = [fit for fit, _ in count.most_common()]
     return [
         f"Not shown: {counted(count[fit], 'run')} on {dataset} with "
         + ", ".join(f"{name.replace('_', ' ')} {own}" for name, own, most in zip(free, fit, shown, strict=True) if own != most)

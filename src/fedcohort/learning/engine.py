@@ -12,10 +12,10 @@ from torch.nn.functional import cross_entropy
 from fedcohort.arrays import Bools, Floats, Ints
 from fedcohort.checks import MANY, array_of, between, known, whole
 from fedcohort.learning.aggregation import AGGREGATIONS, server_step
+from fedcohort.learning.fitting import refuse_unfit
 from fedcohort.learning.flat import flat_weights, forward_of
 from fedcohort.learning.layers import for_many_models
 from fedcohort.learning.local import Jobs, OneByOne, Sgd, Together, Trained, compiled
-from fedcohort.learning.models import refuse_shared_statistics
 from fedcohort.learning.schedule import batches
 from fedcohort.learning.tuning import faster, slots_for
 from fedcohort.learning.workers import Workers
@@ -96,7 +96,7 @@ class Engine:
         self.device = device_of(options.device)
         if self.device.type == "cpu" and options.precision != "float32":
             raise ValueError(f"precision must be float32 on a CPU, got {options.precision!r}")
-        _check(modules, x, y, runs)
+        refuse_unfit(modules, x, y, [(run.train, run.test) for run in runs])
         self.runs, self.sgd, self.module = list(runs), sgd, modules[0].to(self.device)
         self.x, self.y = x.to(self.device), y.to(self.device)
         self.models = torch.stack([flat_weights(module).to(self.device) for module in modules])
@@ -262,32 +262,6 @@ class Engine:
 def _fast_layout(x: Tensor) -> Tensor:
     """Return images with channels last in memory on a GPU, where convolutions are faster so."""
     return x.contiguous(memory_format=torch.channels_last) if x.is_cuda and x.ndim == 4 else x
-
-
-def _check(modules: Sequence[nn.Module], x: Tensor, y: Tensor, runs: Sequence[Run]) -> None:
-    """Refuse modules, samples and runs that do not fit together."""
-    if not runs or len(modules) != len(runs):
-        raise ValueError(f"modules must be one per run, at least one, got {len(modules)} for {len(runs)} runs")
-    for module in modules:
-        refuse_shared_statistics(module)
-        shapes = [part.shape for part in module.parameters()]
-        if not shapes or shapes != [part.shape for part in modules[0].parameters()]:
-            raise ValueError(
-                f"modules must have the same parameters, at least one, got {len(shapes)} in {type(module).__name__}"
-            )
-    if len(x) != len(y):
-        raise ValueError(f"x and y must be equally long, got {len(x)} and {len(y)}")
-    if x.dtype != torch.float32 or y.dtype != torch.int64:
-        raise ValueError(f"x must be float32 and y int64, got {x.dtype} and {y.dtype}")
-    with torch.no_grad():
-        logits = modules[0].eval()(x[:2].to(next(modules[0].parameters()).device))
-    modules[0].train()
-    array_of("y", y.cpu().numpy(), (len(y),), 0, logits.shape[-1] - 1)
-    for run in runs:
-        if len(run.train) != len(runs[0].train):
-            raise ValueError(f"runs must have as many clients each, {len(runs[0].train)}, got {len(run.train)}")
-        for name, samples in (("train", np.concatenate(run.train)), ("test", run.test)):
-            array_of(name, samples, (len(samples),), 0, len(y) - 1)
 
 
 def device_of(name: str) -> torch.device:
