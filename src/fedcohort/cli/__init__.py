@@ -6,9 +6,8 @@ from collections.abc import Collection
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import click
 import typer
 from rich.console import Console
 from rich.markup import escape
@@ -33,6 +32,8 @@ from fedcohort.reports.report import write
 from fedcohort.selection.registry import SELECTORS
 from fedcohort.selection.sampling import SAMPLERS
 
+# What typer raises for a mistake in the arguments: click's ClickException, of the package or of the copy newer versions carry.
+Mistake: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 NEEDED = {"learning": ("torch", "sklearn", "safetensors", "pyarrow"), "flower": ("flwr",)}  # what each extra brings
 app = typer.Typer(
     no_args_is_help=True,
@@ -147,8 +148,11 @@ def _needing_torch(module: str, registry: str) -> Collection[str]:
     return names
 
 
-def _said_once(text: str) -> str:
-    """Return a message without the second of two equal suggestions, as typer and click each make one."""
+def _in_one_line(mistake: Any) -> str:
+    """Return what is wrong: with the value, which newer versions of typer leave to pydantic, and with one suggestion of two."""
+    text = mistake.format_message().replace("\n", " ")
+    if errors := getattr(mistake.__cause__, "errors", None):
+        text += f", got {errors()[0]['input']!r}"
     return re.sub(r"( Did you mean [^?]*\?)\1", r"\1", text)
 
 
@@ -180,8 +184,8 @@ def main() -> None:
     """Run the command line; 0 done, 1 done in part, 2 a mistake of the user's, 130 interrupted."""
     try:
         code = app(prog_name="fedcohort", standalone_mode=False)
-    except click.ClickException as error:
-        _complain(_said_once(error.format_message().replace("\n", " ")))
+    except Mistake as error:
+        _complain(_in_one_line(error))
         code = 2
     except ModuleNotFoundError as error:
         extra = next((extra for extra, packages in NEEDED.items() if error.name in packages), None)
@@ -200,7 +204,7 @@ def main() -> None:
             raise
         _complain(f"not enough memory: {str(error).splitlines()[0]}")
         code = 2
-    except (click.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         code = INTERRUPTED
     if code == INTERRUPTED:  # typer turns Ctrl-C into this code
         _complain(INTERRUPTION)

@@ -19,7 +19,7 @@ OUT = Path("runs/reproduce")
 
 
 def reproduce(
-    names: Annotated[list[str], typer.Argument(help=f"{', '.join(NAMES)}, or all.", autocompletion=lambda: [*NAMES, "all"])],
+    names: Annotated[list[str], typer.Argument(autocompletion=lambda: [*NAMES, "all"])],
     seeds: Annotated[int | None, typer.Option(help="Number of runs of each kind; the default is each artefact's own.")] = None,
     first_seed: Annotated[int | None, typer.Option(help="Seed of the first; the others count up.")] = None,
     rounds: Annotated[int | None, typer.Option(help="Number of rounds; the paper's unless given.")] = None,
