@@ -15,9 +15,9 @@ from fedcohort.statistics import Estimate, estimate
 
 BySeed = Mapping[int, float]
 Trained = Callable[[str, str, str, float, int, Quantity], BySeed]  # task, selector, partition, mu, cohort, quantity
-# One seed decides nothing that is smaller than these. Rounds and accuracy: 1.645 standard deviations of the pair that depends
-# most on the world, Random and FedCS, in three worlds of CIFAR-10, non-iid (0.19 in logs at 45 %; 0.017 in round 800). Three
-# full worlds of the other network, all pairs: 0.11 in logs at 45 %, 0.012 in the end (root mean square; 0.20, 0.020 at most).
+# One seed decides nothing that is smaller than these. Rounds and accuracy: 1.645 standard deviations of Random against FedCS in
+# three worlds of CIFAR-10, non-iid (0.19 in logs at 45 %; 0.017 in round 800). In three full worlds of the other network all
+# pairs have 0.11 in logs at 45 % and 0.012 in the end (root mean square), the worst 0.20 and 0.020.
 # Fairness: as many of pow-d, the only scheme that learning sways, in ten worlds of the digits, non-iid (0.011 in 2,500 rounds).
 NOISE = {"rounds": 0.31, "accuracy": 0.028, "ratio": 0.005, "fairness": 0.018}
 
