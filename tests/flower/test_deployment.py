@@ -351,8 +351,13 @@ def test_too_few_clients_and_a_deadline_nobody_can_keep(bare, tmp_path):
     start(bare, "0")
     with (
         Run(bare, tmp_path / "few", {"wait": 12.0}) as few,
-        Run(bare, tmp_path / "short", {"deadline": 0.5, "rounds": 1, "cohort": 1}) as short,
+        Run(bare, tmp_path / "short", {"deadline": 0.5, "rounds": 1, "cohort": 1}, hold=(1,)) as short,
     ):
+        short.row(
+            1
+        )  # if the node has the message, its answer is not to cross the end of the run, which Flower does not foresee
+        until(lambda: bare.log("0").count("Receiving: ") == bare.log("0").count("Sent successfully"), "a late answer")
+        short.let_go(1)
         assert short.end() == "finished:completed", short.log()
         assert few.end() == "finished:failed"
     wanted = "cohort_size must be at most 1, as many clients connected in 12 s, got 3"
@@ -442,7 +447,8 @@ def test_a_killed_superlink_is_started_again_and_the_run_resumes(lab, tmp_path):
         asked = [CLIENTS[str(place)] for place in cohort.clients.tolist()]
         model += sum(c["number"] * c["examples"] for c in asked) / sum(c["examples"] for c in asked)
         cohorts.append([str(place) for place in cohort.clients.tolist()])
-    config = {"clients": 4, "seed": seed, "rounds": rounds, "trouble": "none"}
+    patience = 3 * DEADLINE  # nodes look for a new SuperLink at growing intervals
+    config = {"clients": 4, "seed": seed, "rounds": rounds, "trouble": "none", "deadline": patience}
 
     listed = online(lab)
     with Run(lab, tmp_path, config, hold=(2,)) as cut:
@@ -460,7 +466,7 @@ def test_a_killed_superlink_is_started_again_and_the_run_resumes(lab, tmp_path):
     assert [row["round"] for row in run.rows] == [1, 2, 3, 4]
     assert [list(fates(row)) for row in run.rows] == cohorts
     assert {status for row in run.rows for status in fates(row).values()} == {"arrived"}
-    assert_on_time(run.rows)
+    assert_on_time(run.rows, patience)
     assert_model(run, model)
     assert_replayed(run, run.rows, 4, seed)
     np.testing.assert_array_equal(run.saved()["selector"]["log_weights"], whole.log_weights)
