@@ -15,7 +15,9 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[1]
-INCLUDE = re.compile(r"<!-- include: (?P<file>[^,\n]+?)(?:, or: (?P<otherwise>.*?))? -->", re.DOTALL)
+INCLUDE = re.compile(
+    r"<!-- include: (?P<file>[^,\n]+?)(?:, or: (?P<otherwise>.*?))? -->", re.DOTALL
+)
 HELP = "<!-- help -->"
 LINK = re.compile(r"(?P<open>!?\[(?P<text>[^\]]*)\])\((?P<target>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 SHOWN = (".svg", ".png", ".csv")  # files beside an included one that a page may show or link to
@@ -33,7 +35,9 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the pictures and tables that lie beside the results."""
     for path in sorted((ROOT / "results").rglob("*")):
         if path.suffix in SHOWN:
-            files.append(File.generated(config, path.relative_to(ROOT).as_posix(), abs_src_path=str(path)))
+            files.append(
+                File.generated(config, path.relative_to(ROOT).as_posix(), abs_src_path=str(path))
+            )
     return files
 
 
@@ -41,25 +45,36 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     """Put in what the page asks for."""
     here = PurePosixPath(page.file.src_uri)
     titled = bool(re.match(r"(?s)(---\n.*?---\n\s*)?# ", markdown))
-    markdown = INCLUDE.sub(lambda found: included(found["file"].strip(), found["otherwise"], here, files, titled), markdown)
+    markdown = INCLUDE.sub(
+        lambda found: included(found["file"].strip(), found["otherwise"], here, files, titled),
+        markdown,
+    )
     return markdown.replace(HELP, all_help()) if HELP in markdown else markdown
 
 
-def included(name: str, otherwise: str | None, here: PurePosixPath, files: Files, titled: bool) -> str:
+def included(
+    name: str, otherwise: str | None, here: PurePosixPath, files: Files, titled: bool
+) -> str:
     """Return the text of a file for the page `here`; where there is none, what to say instead."""
     path = ROOT / name
     if not path.is_file():
         if otherwise is None:
             raise FileNotFoundError(f"{here} includes {name}, which is not there")
         return otherwise.strip()
-    text = LINK.sub(lambda found: moved(found, PurePosixPath(name).parent, here, files), path.read_text(encoding="utf-8"))
+    text = LINK.sub(
+        lambda found: moved(found, PurePosixPath(name).parent, here, files),
+        path.read_text(encoding="utf-8"),
+    )
     return lowered(text) if titled else text
 
 
 def lowered(text: str) -> str:
     """Return the text with every heading one level lower; a # inside a block is no heading."""
     parts = re.split(r"(^```.*?^```$)", text, flags=re.MULTILINE | re.DOTALL)
-    return "".join(part if part.startswith("```") else re.sub(r"^#", "##", part, flags=re.MULTILINE) for part in parts)
+    return "".join(
+        part if part.startswith("```") else re.sub(r"^#", "##", part, flags=re.MULTILINE)
+        for part in parts
+    )
 
 
 def moved(found: re.Match[str], folder: PurePosixPath, here: PurePosixPath, files: Files) -> str:
@@ -77,8 +92,14 @@ def all_help() -> str:
     """Return the help of the program and of each of its commands, a section each, in the order of the program."""
     from fedcohort.cli import app
 
-    names = [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]
-    return "\n\n".join(f"## fedcohort {name}\n\n```text\n{help_of(name)}\n```" for name in ("", *names))
+    names = [
+        command.name or command.callback.__name__
+        for command in app.registered_commands
+        if command.callback
+    ]
+    return "\n\n".join(
+        f"## fedcohort {name}\n\n```text\n{help_of(name)}\n```" for name in ("", *names)
+    )
 
 
 def help_of(command: str) -> str:
@@ -86,5 +107,7 @@ def help_of(command: str) -> str:
     code = "import sys; sys.argv[0] = 'fedcohort'; from fedcohort.cli import main; main()"
     environ = {**os.environ, "COLUMNS": "92", "TERMINAL_WIDTH": "92", "NO_COLOR": "1"}
     words = [sys.executable, "-c", code, *([command] if command else []), "--help"]
-    shown = subprocess.run(words, capture_output=True, encoding="utf-8", env=environ, check=True).stdout
+    shown = subprocess.run(
+        words, capture_output=True, encoding="utf-8", env=environ, check=True
+    ).stdout
     return "\n".join(line.rstrip() for line in shown.splitlines()).strip()

@@ -10,23 +10,40 @@ import numpy as np
 import pytest
 
 from fedcohort import __version__, cli
-from fedcohort.experiments import regret
-from fedcohort.experiments.allocations import load_allocations
-from fedcohort.experiments.comparison import Comparison
-from fedcohort.experiments.registry import NAMES
-from fedcohort.experiments.simulation import Setting
+from fedcohort.files import load
+from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.recorder import load_allocations
+from fedcohort.lab.simulation import SimulationConfig
+from fedcohort.paper import regret
+from fedcohort.paper.registry import NAMES
 from fedcohort.reports import report
 from fedcohort.selection.registry import SELECTORS
 from fedcohort.selection.sampling import SAMPLERS
-from fedcohort.store import load
 
 TINY = ("--clients", "8", "--cohort", "3", "--rounds", "12", "--seeds", "2")
 COMMANDS = ("simulate", "reproduce", "list", "bench", "compare", "report", "watch")
 EXIT_CODES = ("0 done", "1 done but", "2 a mistake", "130 interrupted")
 FIGURES = {"figure3.png", "figure3.svg", "figure4.png", "figure4.svg"}
-FILES = {"results.npz", "settings.json", "environment.json", "summary.csv", "simulate.md", "simulate.tex", "report.html"}
+FILES = {
+    "results.npz",
+    "settings.json",
+    "environment.json",
+    "summary.csv",
+    "simulate.md",
+    "simulate.tex",
+    "report.html",
+}
 FILES |= {*FIGURES, "allocations"}
-TERMINAL = ("COLUMNS", "LINES", "TERMINAL_WIDTH", "FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TTY_COMPATIBLE", "NO_COLOR")
+TERMINAL = (
+    "COLUMNS",
+    "LINES",
+    "TERMINAL_WIDTH",
+    "FORCE_COLOR",
+    "PY_COLORS",
+    "GITHUB_ACTIONS",
+    "TTY_COMPATIBLE",
+    "NO_COLOR",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +77,11 @@ def in_a_process(*args, **env):
     """Run the command line as a user does."""
     environ = {key: value for key, value in os.environ.items() if key not in TERMINAL}
     return subprocess.run(
-        [sys.executable, "-m", "fedcohort", *args], capture_output=True, encoding="utf-8", env={**environ, **env}, check=False
+        [sys.executable, "-m", "fedcohort", *args],
+        capture_output=True,
+        encoding="utf-8",
+        env={**environ, **env},
+        check=False,
     )
 
 
@@ -72,7 +93,9 @@ def is_one_line_of_error(err):
     return err.startswith("error: ") and err.count("\n") == 1 and err.endswith("\n")
 
 
-@pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)], ids=["fedcohort", *COMMANDS])
+@pytest.mark.parametrize(
+    "command", [(), *((name,) for name in COMMANDS)], ids=["fedcohort", *COMMANDS]
+)
 @pytest.mark.parametrize("flag", ["--help", "-h"])
 def test_help_of_every_command_fits_in_100_columns_and_cuts_nothing_off(call, command, flag):
     code, out, err = call(*command, flag)
@@ -82,7 +105,9 @@ def test_help_of_every_command_fits_in_100_columns_and_cuts_nothing_off(call, co
     assert "…" not in out
 
 
-@pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)], ids=["fedcohort", *COMMANDS])
+@pytest.mark.parametrize(
+    "command", [(), *((name,) for name in COMMANDS)], ids=["fedcohort", *COMMANDS]
+)
 def test_help_of_every_command_fits_a_screen_and_has_an_example(call, command):
     _, out, _ = call(*command, "--help")
     assert len(out.splitlines()) <= 46
@@ -98,16 +123,22 @@ def test_help_says_what_exit_codes_mean(call):
 def test_all_settings_of_compare_are_listed_on_request(call):
     _, out, _ = call("compare", "--help-all")
     assert [line.split()[0] for line in out.splitlines()] == [
-        f"--{field.name.replace('_', '-')}" for field in fields(Comparison)
+        f"--{field.name.replace('_', '-')}" for field in fields(ComparisonConfig)
     ]
 
 
 @pytest.mark.parametrize(
     ("typed", "wanted"),
-    [("fedcohort wa", {"watch"}), ("fedcohort reproduce table", {"table2", "table3"}), ("fedcohort bench s", {"selection"})],
+    [
+        ("fedcohort wa", {"watch"}),
+        ("fedcohort reproduce table", {"table2", "table3"}),
+        ("fedcohort bench s", {"selection"}),
+    ],
 )
 def test_the_shell_completes_commands_and_names(typed, wanted):
-    done = in_a_process(_FEDCOHORT_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=str(typed.count(" ")))
+    done = in_a_process(
+        _FEDCOHORT_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=str(typed.count(" "))
+    )
     assert set(done.stdout.split()) == wanted
 
 
@@ -117,8 +148,12 @@ def test_list_gives_the_names_as_json(call):
     assert json.loads(out)["selectors"] == list(SELECTORS)
 
 
-def test_simulate_prints_json_alone_with_the_rows_of_the_summary_and_null_for_what_is_no_number(call, tmp_path):
-    code, out, err = call("simulate", *TINY, "--seeds", "1", "--selectors", "random", "--out", "run", "--json")
+def test_simulate_prints_json_alone_with_the_rows_of_the_summary_and_null_for_what_is_no_number(
+    call, tmp_path
+):
+    code, out, err = call(
+        "simulate", *TINY, "--seeds", "1", "--selectors", "random", "--out", "run", "--json"
+    )
     assert (code, err) == (0, "")
     said = json.loads(out)
     (row,) = said["rows"]
@@ -133,7 +168,9 @@ def test_every_command_is_tested_here(call):
     assert sorted(found) == sorted(COMMANDS)
 
 
-@pytest.mark.parametrize(("command", "names"), [("reproduce", [*NAMES, "all"]), ("bench", ["selection"])])
+@pytest.mark.parametrize(
+    ("command", "names"), [("reproduce", [*NAMES, "all"]), ("bench", ["selection"])]
+)
 def test_help_says_which_names_may_be_given(call, command, names):
     _, out, _ = call(command, "--help")
     described = out.split("Arguments")[0].split("Example")[0]
@@ -157,18 +194,26 @@ def test_list_names_every_selector_sampler_and_experiment(call):
 
 
 def test_simulate_writes_results_settings_summary_and_figures(call, tmp_path):
-    code, out, err = call("simulate", *TINY, "--selectors", "e3cs-0.5, random", "--eta", "auto", "--out", "new/run")
+    code, out, err = call(
+        "simulate", *TINY, "--selectors", "e3cs-0.5, random", "--eta", "auto", "--out", "new/run"
+    )
     assert (code, err) == (0, "")
     folder = tmp_path / "new" / "run"
     assert {path.name for path in folder.iterdir()} == FILES
     settings, arrays = load(folder)
-    asked = Setting(("e3cs-0.5", "random"), 8, 3, 12, 2, eta="auto")
-    assert settings == {"experiment": "simulate", "version": __version__, **json.loads(json.dumps(asked.as_dict()))}
+    asked = SimulationConfig(("e3cs-0.5", "random"), 8, 3, 12, 2, eta="auto")
+    assert settings == {
+        "experiment": "simulate",
+        "version": __version__,
+        **json.loads(json.dumps(asked.as_dict())),
+    }
     assert arrays["random/successes"].shape == (2, 12)
     with (folder / "summary.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["selector"] for row in rows] == ["e3cs-0.5", "random"]
-    assert [float(row["CEP"]) for row in rows] == [arrays[f"{n}/successes"].sum() / 2 for n in ("e3cs-0.5", "random")]
+    assert [float(row["CEP"]) for row in rows] == [
+        arrays[f"{n}/successes"].sum() / 2 for n in ("e3cs-0.5", "random")
+    ]
     assert "new/run" in out
     assert all(name in out for name in FIGURES)
     assert out.splitlines()[-1] == "Report: new/run/report.html"
@@ -177,11 +222,18 @@ def test_simulate_writes_results_settings_summary_and_figures(call, tmp_path):
 @pytest.mark.usefixtures("undrawn")
 def test_the_same_seed_gives_the_same_results_and_another_seed_others(call, tmp_path):
     for out, first in (("a", "3"), ("b", "3"), ("c", "7")):
-        assert call("simulate", *TINY, "--selectors", "e3cs-inc", "--first-seed", first, "--out", out)[0] == 0
+        assert (
+            call("simulate", *TINY, "--selectors", "e3cs-inc", "--first-seed", first, "--out", out)[
+                0
+            ]
+            == 0
+        )
     a, b, c = (load(tmp_path / out)[1] for out in "abc")
     assert all(np.array_equal(a[name], b[name]) for name in a)
     assert not np.array_equal(a["e3cs-inc/answering"], c["e3cs-inc/answering"])
-    assert (tmp_path / "a" / "summary.csv").read_bytes() == (tmp_path / "b" / "summary.csv").read_bytes()
+    assert (tmp_path / "a" / "summary.csv").read_bytes() == (
+        tmp_path / "b" / "summary.csv"
+    ).read_bytes()
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -190,7 +242,9 @@ def test_a_folder_takes_the_same_settings_again_and_others_only_with_overwrite(c
     assert call(*simulate)[0] == 0
     results = load(tmp_path / "run")[1]
     assert call(*simulate)[0] == 0
-    assert all(np.array_equal(results[name], array) for name, array in load(tmp_path / "run")[1].items())
+    assert all(
+        np.array_equal(results[name], array) for name, array in load(tmp_path / "run")[1].items()
+    )
 
     before = contents(tmp_path / "run")
     code, out, err = call(*simulate, "--rates", "0.2,0.7")
@@ -213,7 +267,9 @@ def test_probabilities_of_the_selectors_before_do_not_stay(call, tmp_path):
 
 
 @pytest.mark.usefixtures("undrawn")
-@pytest.mark.parametrize("name", ["reproduce.json", "runs/part/settings.toml", "runs-digits.parquet"])
+@pytest.mark.parametrize(
+    "name", ["reproduce.json", "runs/part/settings.toml", "runs-digits.parquet"]
+)
 def test_a_folder_of_a_reproduction_is_refused(call, tmp_path, name):
     path = tmp_path / "run" / name
     path.parent.mkdir(parents=True)
@@ -246,16 +302,25 @@ WRONG = {
     "rate that is a word": (("--rates", "x"), "rates .* numbers, got 'x'"),
     "no rates": (("--rates", ","), "rates .* at least one"),
     "no selectors": (("--selectors", ","), "selectors .* at least one"),
-    "unknown selector": (("--selectors", "random,e3cs-05"), "selector .*random.*, got 'e3cs-05'; did you mean 'e3cs-0.5'"),
+    "unknown selector": (
+        ("--selectors", "random,e3cs-05"),
+        "selector .*random.*, got 'e3cs-05'; did you mean 'e3cs-0.5'",
+    ),
     "selector that needs losses": (("--selectors", "pow-d"), "selector .* losses .*, got 'pow-d'"),
-    "unknown sampler": (("--sampler", "sistematic"), "sampler .*pivotal.*, got 'sistematic'; did you mean 'systematic'"),
+    "unknown sampler": (
+        ("--sampler", "sistematic"),
+        "sampler .*pivotal.*, got 'sistematic'; did you mean 'systematic'",
+    ),
     "negative eta": (("--eta", "-1"), "eta .* above 0, got -1"),
     "zero eta": (("--eta", "0"), "eta .* above 0, got 0"),
     "eta that is a word": (("--eta", "foo"), "eta .* number.*, got 'foo'"),
     "empty eta": (("--eta", ""), "eta .* number.*, got ''"),
     "eta of commas": (("--eta", ","), "eta .* number.*, got ','"),
     "two etas": (("--eta", "0.5,0.7"), "eta .* number.*, got '0.5,0.7'"),
-    "eta that no selector uses": (("--eta", "-1", "--selectors", "random"), "eta .* above 0, got -1"),
+    "eta that no selector uses": (
+        ("--eta", "-1", "--selectors", "random"),
+        "eta .* above 0, got -1",
+    ),
     "clients that are a word": (("--clients", "x"), "clients.*'x'"),
     "unknown option": (("--clans", "3"), "--clans"),
     "option without its value": (("--clients",), "clients"),
@@ -264,7 +329,9 @@ WRONG = {
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("mistake", WRONG)
-def test_a_mistake_ends_with_code_2_and_one_line_that_names_argument_bound_and_value(call, tmp_path, mistake):
+def test_a_mistake_ends_with_code_2_and_one_line_that_names_argument_bound_and_value(
+    call, tmp_path, mistake
+):
     args, message = WRONG[mistake]
     code, out, err = call("simulate", *TINY, "--out", "run", *args)
     assert code == 2
@@ -280,7 +347,10 @@ def test_a_mistake_ends_with_code_2_and_one_line_that_names_argument_bound_and_v
         (("reproduce", "figure33"), "name .*regret.*, got 'figure33'; did you mean 'figure3'"),
         (("reproduce", "figure3", "--seeds", "0"), "seeds .* at least 1, got 0"),
         (("reproduce", "figure3", "--sampler", "no"), "sampler .*, got 'no'"),
-        (("reproduce", "all", "figure99", "--seeds", "1", "--rounds", "8"), "name .*regret.*, got 'figure99'"),
+        (
+            ("reproduce", "all", "figure99", "--seeds", "1", "--rounds", "8"),
+            "name .*regret.*, got 'figure99'",
+        ),
         (("reproduce",), "(?i)names"),
         (("bench", "selektion"), "name .*, got 'selektion'; did you mean 'selection'"),
         (("simulat",), r"No such command 'simulat'\. Did you mean 'simulate'\?$"),
@@ -288,7 +358,9 @@ def test_a_mistake_ends_with_code_2_and_one_line_that_names_argument_bound_and_v
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 @pytest.mark.usefixtures("undrawn")
-def test_a_mistake_in_any_command_ends_with_code_2_and_one_line(call, tmp_path, monkeypatch, args, message):
+def test_a_mistake_in_any_command_ends_with_code_2_and_one_line(
+    call, tmp_path, monkeypatch, args, message
+):
     monkeypatch.setattr(regret, "SWITCH_ROUNDS", 40)
     code, out, err = call(*args)
     assert code == 2
@@ -309,18 +381,26 @@ def test_out_that_is_a_file_is_refused_and_left_alone(call, tmp_path):
 
 
 def test_a_mistake_in_the_second_name_is_found_before_the_first_is_run(call, tmp_path):
-    code, _, err = call("reproduce", "figure3", "figure55", "--seeds", "1", "--rounds", "8", "--out", "run")
+    code, _, err = call(
+        "reproduce", "figure3", "figure55", "--seeds", "1", "--rounds", "8", "--out", "run"
+    )
     assert code == 2
     assert is_one_line_of_error(err)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_reproduce_gives_every_experiment_a_folder_of_its_own(call, tmp_path):
-    code, _, err = call("reproduce", "figure3", "figure4", "--seeds", "1", "--rounds", "8", "--out", "run")
+    code, _, err = call(
+        "reproduce", "figure3", "figure4", "--seeds", "1", "--rounds", "8", "--out", "run"
+    )
     assert (code, err) == (0, "")
     for name in ("figure3", "figure4"):
         settings, arrays = load(tmp_path / "run" / name)
-        assert (settings["experiment"], settings["rounds"], settings["sampler"]) == (name, 8, "successive")
+        assert (settings["experiment"], settings["rounds"], settings["sampler"]) == (
+            name,
+            8,
+            "successive",
+        )
         assert arrays["fedcs/counts"].shape == (1, 100)
         assert (tmp_path / "run" / name / f"{name}.svg").exists()
 
@@ -329,7 +409,9 @@ def test_reproduce_gives_every_experiment_a_folder_of_its_own(call, tmp_path):
 @pytest.mark.parametrize("rounds", [3, 8])
 def test_regret_is_reproduced_in_few_rounds(call, tmp_path, monkeypatch, rounds):
     monkeypatch.setattr(regret, "SWITCH_ROUNDS", 40)
-    code, _, err = call("reproduce", "regret", "--seeds", "2", "--rounds", str(rounds), "--out", "run")
+    code, _, err = call(
+        "reproduce", "regret", "--seeds", "2", "--rounds", str(rounds), "--out", "run"
+    )
     assert (code, err) == (0, "")
     with (tmp_path / "run" / "regret" / "summary.csv").open(newline="") as file:
         assert len(list(csv.DictReader(file))) == 4 * 2 * 3 + 3
@@ -346,18 +428,23 @@ def test_an_interrupt_ends_with_code_130_and_leaves_nothing(call, tmp_path, monk
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_matplotlib_simulate_says_what_to_install_and_writes_the_rest(call, tmp_path, monkeypatch):
+def test_without_matplotlib_simulate_says_what_to_install_and_writes_the_rest(
+    call, tmp_path, monkeypatch
+):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     code, out, err = call("simulate", *TINY, "--selectors", "random", "--out", "run")
     assert (code, err) == (0, "")
     assert "pip install 'fedcohort[plots]'" in out
-    assert {path.name for path in (tmp_path / "run").iterdir()} == FILES - {*FIGURES, "allocations"}  # random has none
+    assert {path.name for path in (tmp_path / "run").iterdir()} == FILES - {
+        *FIGURES,
+        "allocations",
+    }  # random has none
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_the_table_names_every_selector_in_full_where_there_is_no_terminal(call):
     _, out, _ = call("simulate", *TINY, "--out", "run")
-    assert [name for name in Setting().selectors if f" {name} " not in out] == []
+    assert [name for name in SimulationConfig().selectors if f" {name} " not in out] == []
 
 
 def test_a_users_process_writes_results_and_no_escape_codes(tmp_path):
@@ -397,7 +484,9 @@ def test_the_quick_benchmark_prints_a_table_with_the_machine_medians_and_spread(
     done = in_a_process("bench", "selection", "--quick", COLUMNS="200")
     assert (done.returncode, done.stderr) == (0, "")
     title, table = re.split(r"─+", done.stdout)
-    assert re.match(r"bench selection: .*\d+ cores, Python 3\.\d+\.\d+, NumPy \d", " ".join(title.split()))
+    assert re.match(
+        r"bench selection: .*\d+ cores, Python 3\.\d+\.\d+, NumPy \d", " ".join(title.split())
+    )
     cells = [re.split(r"\s{2,}", line.strip()) for line in table.splitlines() if line.strip()]
     whole_rounds = [row[0].split(":")[0] for row in cells if row[0].endswith("one whole round")]
     assert whole_rounds == ["K=100,000, k=1,000", "K=1,000,000, k=10,000"]
@@ -407,11 +496,13 @@ def test_the_quick_benchmark_prints_a_table_with_the_machine_medians_and_spread(
         assert int(row[5]) >= 3
 
 
-@pytest.mark.parametrize("said", ["DefaultCPUAllocator: can't allocate memory: you tried", "CUDA out of memory. Tried"])
+@pytest.mark.parametrize(
+    "said", ["DefaultCPUAllocator: can't allocate memory: you tried", "CUDA out of memory. Tried"]
+)
 def test_memory_that_pytorch_cannot_have_is_one_line(call, monkeypatch, said):
     def too_much(*args, **options):
         raise RuntimeError(f"{said}\nand more of it")
 
-    monkeypatch.setattr("fedcohort.experiments.simulated.played", too_much)
+    monkeypatch.setattr("fedcohort.paper.simulated.played", too_much)
     code, _, err = call("reproduce", "figure3", "--rounds", "2", "--seeds", "1", "--out", "run")
     assert (code, err) == (2, f"error: not enough memory: {said}\n")

@@ -8,11 +8,13 @@ import time
 import numpy as np
 import pytest
 
-from fedcohort import cli, rundir, store
+from fedcohort import cli
+from fedcohort import files as store
 from fedcohort.data import Dataset, load
-from fedcohort.experiments.allocations import load_allocations
-from fedcohort.experiments.comparison import Comparison
-from fedcohort.experiments.trial import Trial, owners_of
+from fedcohort.lab import folder as rundir
+from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.recorder import load_allocations
+from fedcohort.lab.trial import Trial, owners_of
 from fedcohort.reports import figures
 
 SMALL = (
@@ -25,7 +27,16 @@ LONG = (
     *SMALL, "--rounds", "90", "--checkpoint-every", "3", "--partitions", "primary-label", "--aggregations", "normalised",
     "--server-momentum", "0.5", "--jitter", "0.2",
 )  # fmt: skip
-RECORDED = {"clients", "arrived", "valid", "accuracy", "loss", "seconds", "wasted_seconds", "wasted_bytes"}
+RECORDED = {
+    "clients",
+    "arrived",
+    "valid",
+    "accuracy",
+    "loss",
+    "seconds",
+    "wasted_seconds",
+    "wasted_bytes",
+}
 PATIENCE = 120  # seconds until a process that never writes a checkpoint is given up
 
 
@@ -59,16 +70,28 @@ def remembered(folder):
     """Return all that a run leaves behind: records and the last checkpoint."""
     state = rundir.load_checkpoint(folder)
     seen = {name: vars(rows) for name, rows in load_allocations(folder).items()}
-    return {"records": rundir.load_records(folder, state["round"]), "checkpoint": state, "allocations": seen}
+    return {
+        "records": rundir.load_records(folder, state["round"]),
+        "checkpoint": state,
+        "allocations": seen,
+    }
 
 
 def differences(one, other, name=""):
     """Return the names of all parts that are not exactly equal."""
     if isinstance(one, dict) and isinstance(other, dict):
         keys = dict.fromkeys([*one, *other])
-        return [found for key in keys for found in differences(one.get(key), other.get(key), f"{name}/{key}")]
+        return [
+            found
+            for key in keys
+            for found in differences(one.get(key), other.get(key), f"{name}/{key}")
+        ]
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        same = one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+        same = (
+            one.dtype == other.dtype
+            and one.shape == other.shape
+            and one.tobytes() == other.tobytes()
+        )
     else:
         same = type(one) is type(other) and one == other
     return [] if same else [name]
@@ -76,11 +99,15 @@ def differences(one, other, name=""):
 
 def contents(folder):
     return {
-        path.relative_to(folder): (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.rglob("*") if path.is_file()
+        path.relative_to(folder): (path.stat().st_mtime_ns, path.read_bytes())
+        for path in folder.rglob("*")
+        if path.is_file()
     }
 
 
-def test_a_comparison_leaves_records_a_checkpoint_settings_environment_and_a_summary(call, tmp_path):
+def test_a_comparison_leaves_records_a_checkpoint_settings_environment_and_a_summary(
+    call, tmp_path
+):
     code, out, err = call(*TINY, "--out", "run")
     assert (code, err) == (0, "")
     folder = tmp_path / "run"
@@ -88,7 +115,11 @@ def test_a_comparison_leaves_records_a_checkpoint_settings_environment_and_a_sum
         "records", "checkpoint.safetensors", "settings.toml", "environment.json", "data.sha256", "summary.csv", "owners.npz",
         "allocations", "report.html",
     }  # fmt: skip
-    assert {path.name for path in (folder / "records").iterdir()} == {"0000000.npz", "0000002.npz", "0000004.npz"}
+    assert {path.name for path in (folder / "records").iterdir()} == {
+        "0000000.npz",
+        "0000002.npz",
+        "0000004.npz",
+    }
     records = rundir.load_records(folder, 6)
     assert set(records) == RECORDED
     assert records["clients"].shape == records["valid"].shape == (6, 4, 4)
@@ -98,7 +129,17 @@ def test_a_comparison_leaves_records_a_checkpoint_settings_environment_and_a_sum
 
 
 def test_the_summary_says_what_the_records_say(call, tmp_path):
-    args = (*TINY, "--rounds", "25", "--seeds", "2", "--selectors", "random", "--aggregations", "normalised")
+    args = (
+        *TINY,
+        "--rounds",
+        "25",
+        "--seeds",
+        "2",
+        "--selectors",
+        "random",
+        "--aggregations",
+        "normalised",
+    )
     assert call(*args, "--targets", "0.4,1.0", "--out", "run")[0] == 0
     records = rundir.load_records(tmp_path / "run", 25)
     with (tmp_path / "run" / "summary.csv").open(newline="") as file:
@@ -106,7 +147,9 @@ def test_the_summary_says_what_the_records_say(call, tmp_path):
     accuracy, elapsed = records["accuracy"], np.cumsum(records["seconds"], axis=0)
     first = [next(t for t in range(25) if accuracy[t, run] >= 0.4) for run in range(2)]
     assert float(row["rounds to 0.4"]) == np.mean([t + 1 for t in first])
-    assert float(row["time to 0.4"]) == pytest.approx(np.mean([elapsed[t, run] for run, t in enumerate(first)]))
+    assert float(row["time to 0.4"]) == pytest.approx(
+        np.mean([elapsed[t, run] for run, t in enumerate(first)])
+    )
     assert row["rounds to 1"] == row["time to 1"] == "nan"
     assert float(row["final"]) == pytest.approx(accuracy[-1].mean())
     assert float(row["sd"]) == pytest.approx(abs(accuracy[-1, 0] - accuracy[-1, 1]) / np.sqrt(2))
@@ -133,14 +176,35 @@ def test_the_table_is_printed_as_json_alone(call, tmp_path):
     code, out, err = call(*TINY, "--selectors", "random", "--out", "run", "--json")
     assert (code, err) == (0, "")
     said = json.loads(out)
-    assert (said["command"], said["settings"]["clients"], said["rows"][0]["selector"]) == ("compare", 12, "random")
+    assert (said["command"], said["settings"]["clients"], said["rows"][0]["selector"]) == (
+        "compare",
+        12,
+        "random",
+    )
     assert said["rows"][0]["final"] == rundir.load_records(tmp_path / "run")["accuracy"][-1, 0]
 
 
 def test_who_arrives_is_decided_by_seconds_and_deadline(call, tmp_path):
-    assert call(*TINY, "--rates", "1", "--epochs", "1,3", "--seconds-per-epoch", "2", "--deadline", "5", "--out", "run")[0] == 0
-    of = Comparison.of(rundir.read_settings(tmp_path / "run" / "settings.toml"))
-    epochs = np.stack([run.epochs for run in Trial(of, load("digits"), tmp_path / "run").engine.runs])
+    assert (
+        call(
+            *TINY,
+            "--rates",
+            "1",
+            "--epochs",
+            "1,3",
+            "--seconds-per-epoch",
+            "2",
+            "--deadline",
+            "5",
+            "--out",
+            "run",
+        )[0]
+        == 0
+    )
+    of = ComparisonConfig.from_dict(rundir.read_settings(tmp_path / "run" / "settings.toml"))
+    epochs = np.stack(
+        [run.epochs for run in Trial(of, load("digits"), tmp_path / "run").engine.runs]
+    )
     records = rundir.load_records(tmp_path / "run", 6)
     asked = np.take_along_axis(epochs[None], records["clients"].astype(int), axis=-1)
     assert np.array_equal(records["arrived"], asked == 1)
@@ -155,7 +219,9 @@ def test_the_same_settings_give_the_same_run_and_another_seed_another(call, tmp_
         assert call(*TINY, "--first-seed", seed, "--out", out)[0] == 0
     a, b, c = (remembered(tmp_path / name) for name in "abc")
     assert differences(a, b) == []
-    assert {"/records/clients", "/records/accuracy", "/checkpoint/engine/models"} <= set(differences(a, c))
+    assert {"/records/clients", "/records/accuracy", "/checkpoint/engine/models"} <= set(
+        differences(a, c)
+    )
 
 
 @pytest.mark.parametrize("mode", ["one-by-one", "together"])
@@ -167,11 +233,19 @@ def test_results_do_not_depend_on_who_else_is_compared_but_for_rounding(call, tm
     rows = [2, 3]  # after the two of random
     for name in RECORDED - {"accuracy", "loss"}:
         assert np.array_equal(alone["records"][name], beside["records"][name][:, rows])
-    np.testing.assert_allclose(alone["records"]["loss"], beside["records"]["loss"][:, rows], rtol=1e-4)
     np.testing.assert_allclose(
-        alone["checkpoint"]["engine"]["models"], beside["checkpoint"]["engine"]["models"][rows], rtol=0, atol=1e-5
+        alone["records"]["loss"], beside["records"]["loss"][:, rows], rtol=1e-4
     )
-    assert differences(alone["checkpoint"]["selectors"]["0"], beside["checkpoint"]["selectors"]["1"]) == []
+    np.testing.assert_allclose(
+        alone["checkpoint"]["engine"]["models"],
+        beside["checkpoint"]["engine"]["models"][rows],
+        rtol=0,
+        atol=1e-5,
+    )
+    assert (
+        differences(alone["checkpoint"]["selectors"]["0"], beside["checkpoint"]["selectors"]["1"])
+        == []
+    )
 
 
 def test_evaluating_less_often_leaves_gaps_and_nothing_else_changes(call, tmp_path):
@@ -179,7 +253,14 @@ def test_evaluating_less_often_leaves_gaps_and_nothing_else_changes(call, tmp_pa
     assert call(*TINY, "--evaluate-every", "4", "--out", "seldom")[0] == 0
     often, seldom = (remembered(tmp_path / name) for name in ("often", "seldom"))
     seen = [3, 5]  # every fourth, and the last
-    assert np.isnan(seldom["records"]["accuracy"]).all(axis=1).tolist() == [True, True, True, False, True, False]
+    assert np.isnan(seldom["records"]["accuracy"]).all(axis=1).tolist() == [
+        True,
+        True,
+        True,
+        False,
+        True,
+        False,
+    ]
     assert np.array_equal(seldom["records"]["accuracy"][seen], often["records"]["accuracy"][seen])
     assert differences(often["checkpoint"], seldom["checkpoint"]) == []
 
@@ -204,7 +285,11 @@ def test_other_settings_are_refused_and_leave_the_folder_as_it_was(call, tmp_pat
         code, out, err = call(*TINY, "--out", "run", *more)
         assert (code, out) == (2, "")
         assert is_one_line_of_error(err)
-        told = "settings must be those of the run in run" if "--resume" in more else "other settings, got run.*--overwrite"
+        told = (
+            "settings must be those of the run in run"
+            if "--resume" in more
+            else "other settings, got run.*--overwrite"
+        )
         assert re.search(told, err)
     assert contents(tmp_path / "run") == before
 
@@ -212,7 +297,7 @@ def test_other_settings_are_refused_and_leave_the_folder_as_it_was(call, tmp_pat
 def test_a_folder_in_use_by_another_process_is_refused_and_left_as_it_was(call, tmp_path):
     assert call(*TINY, "--out", "run")[0] == 0
     before = contents(tmp_path / "run")
-    with rundir.held(tmp_path / "run"):
+    with rundir.locked(tmp_path / "run"):
         code, out, err = call(*TINY, "--out", "run", "--overwrite")
         assert (code, out) == (2, "")
         assert "out must not be in use by another process, got run" in err
@@ -312,7 +397,9 @@ def test_a_run_that_ends_while_it_saves_goes_on_exactly(call, tmp_path, monkeypa
     code, _, err = call(*TINY, "--out", "run")
     assert code == 2
     assert is_one_line_of_error(err)
-    assert re.search("out must not hold an unfinished run, got run with 2 of 6 rounds; add --resume", err)
+    assert re.search(
+        "out must not hold an unfinished run, got run with 2 of 6 rounds; add --resume", err
+    )
 
     assert call("--out", "run", "--resume")[0] == 0  # with the settings that it has
     assert differences(remembered(tmp_path / "run"), remembered(tmp_path / "whole")) == []
@@ -338,7 +425,12 @@ def test_an_interrupted_run_says_how_to_go_on_and_goes_on_exactly(call, tmp_path
 
 def test_a_run_that_ended_before_its_first_checkpoint_starts_again_with_resume(call, tmp_path):
     assert call(*TINY, "--out", "whole")[0] == 0
-    rundir.write_settings(tmp_path / "run", Comparison.of(rundir.read_settings(tmp_path / "whole" / "settings.toml")).as_dict())
+    rundir.write_settings(
+        tmp_path / "run",
+        ComparisonConfig.from_dict(
+            rundir.read_settings(tmp_path / "whole" / "settings.toml")
+        ).as_dict(),
+    )
     code, _, err = call(*TINY, "--out", "run")
     assert code == 2
     assert "0 of 6 rounds; add --resume" in err
@@ -352,7 +444,9 @@ def kill_after_the_next_checkpoint(args, folder):
     before = path.stat().st_mtime_ns if path.exists() else 0
     code = "import sys; sys.argv[0] = 'fedcohort'; from fedcohort.cli import main; main()"
     with subprocess.Popen(
-        [sys.executable, "-c", code, "compare", *args], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        [sys.executable, "-c", code, "compare", *args],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
     ) as process:
         limit = time.monotonic() + PATIENCE
         while not (path.exists() and path.stat().st_mtime_ns > before):
@@ -366,10 +460,14 @@ def kill_after_the_next_checkpoint(args, folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kills", "mode"), [(1, "auto"), (2, "together")])
-def test_a_killed_run_that_is_resumed_equals_the_uninterrupted_run_exactly(call, tmp_path, kills, mode):
+def test_a_killed_run_that_is_resumed_equals_the_uninterrupted_run_exactly(
+    call, tmp_path, kills, mode
+):
     args, done = (*LONG, "--mode", mode, "--out", "run"), 0
     for kill in range(kills):
-        state = kill_after_the_next_checkpoint([*args, *(["--resume"] if kill else [])], tmp_path / "run")
+        state = kill_after_the_next_checkpoint(
+            [*args, *(["--resume"] if kill else [])], tmp_path / "run"
+        )
         assert done < state["round"] < 90
         done = state["round"]
         code, _, err = call(*args)
@@ -382,14 +480,23 @@ def test_a_killed_run_that_is_resumed_equals_the_uninterrupted_run_exactly(call,
     assert whole["checkpoint"]["round"] == len(whole["records"]["clients"]) == 90
     assert (whole["checkpoint"]["engine"]["velocity"] != 0).any()
     assert differences(resumed, whole) == []
-    assert (tmp_path / "run" / "summary.csv").read_bytes() == (tmp_path / "whole" / "summary.csv").read_bytes()
+    assert (tmp_path / "run" / "summary.csv").read_bytes() == (
+        tmp_path / "whole" / "summary.csv"
+    ).read_bytes()
 
 
 def test_flags_go_before_the_file_and_the_file_before_the_defaults(call, tmp_path):
-    (tmp_path / "mine.toml").write_text('rounds = 2\nclients = 8\nselectors = ["random"]\nseeds = 1\nmode = "one-by-one"\n')
-    assert call("--config", "mine.toml", "--clients", "9", "--partitions", "iid", "--out", "run")[0] == 0
-    found = Comparison.of(rundir.read_settings(tmp_path / "run" / "settings.toml"))
-    assert found == Comparison(rounds=2, clients=9, selectors=("random",), seeds=1, partitions=("iid",), mode="one-by-one")
+    (tmp_path / "mine.toml").write_text(
+        'rounds = 2\nclients = 8\nselectors = ["random"]\nseeds = 1\nmode = "one-by-one"\n'
+    )
+    assert (
+        call("--config", "mine.toml", "--clients", "9", "--partitions", "iid", "--out", "run")[0]
+        == 0
+    )
+    found = ComparisonConfig.from_dict(rundir.read_settings(tmp_path / "run" / "settings.toml"))
+    assert found == ComparisonConfig(
+        rounds=2, clients=9, selectors=("random",), seeds=1, partitions=("iid",), mode="one-by-one"
+    )
 
 
 def test_the_settings_that_a_run_wrote_can_be_given_as_its_file(call, tmp_path):
@@ -419,7 +526,9 @@ def test_a_mistake_in_the_file_ends_with_code_2_and_one_line(call, tmp_path, tex
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(("flags", "refill"), [((), True), (("--refill",), True), (("--no-refill",), False)])
+@pytest.mark.parametrize(
+    ("flags", "refill"), [((), True), (("--refill",), True), (("--no-refill",), False)]
+)
 def test_a_switch_goes_before_the_file(call, tmp_path, flags, refill):
     (tmp_path / "mine.toml").write_text("refill = true\n")
     assert call(*TINY, "--rounds", 1, "--config", "mine.toml", "--out", "out", *flags)[0] == 0
@@ -432,7 +541,10 @@ WRONG = {
     "more asked than there are": (("--cohort", "99"), "cohort .* between 1 and 12, got 99"),
     "unknown model": (("--model", "foo"), "model .*small-cnn.*, got 'foo'"),
     "unknown data set": (("--dataset", "cifar"), "dataset .*, got 'cifar'; did you mean 'cifar10'"),
-    "unknown scheme": (("--selectors", "randon"), "selector .*, got 'randon'; did you mean 'random'"),
+    "unknown scheme": (
+        ("--selectors", "randon"),
+        "selector .*, got 'randon'; did you mean 'random'",
+    ),
     "a scheme twice": (("--selectors", "random,random"), "selectors .* each once"),
     "two targets of one name": (("--targets", "0.6,0.60000001"), "targets .* each once, got "),
     "no schemes": (("--selectors", ","), "selectors .* at least one"),
@@ -450,15 +562,23 @@ LATE = {
     "data set that is not there": (("--dataset", "missing.npz"), r"missing\.npz"),
     "natural partition without a column": (("--partitions", "by-client"), "by-client.* column"),
     "no such device": (("--device", "quantum"), "device .*, got 'quantum'"),
-    "more candidates than clients": (("--candidates", "99"), "candidates .* between 4 and 12, got 99"),
-    "more samples than there are": (("--samples-per-client", "5000"), "samples_per_client .* at most 1797"),
+    "more candidates than clients": (
+        ("--candidates", "99"),
+        "candidates .* between 4 and 12, got 99",
+    ),
+    "more samples than there are": (
+        ("--samples-per-client", "5000"),
+        "samples_per_client .* at most 1797",
+    ),
     "nothing to test on": (("--test-fraction", "0"), "test_fraction"),
     "model that does not fit": (("--model", "cifar-cnn"), "model .*8"),
 }
 
 
 @pytest.mark.parametrize("mistake", WRONG | LATE)
-def test_a_mistake_ends_with_code_2_and_one_line_and_does_not_block_the_corrected_call(call, tmp_path, mistake):
+def test_a_mistake_ends_with_code_2_and_one_line_and_does_not_block_the_corrected_call(
+    call, tmp_path, mistake
+):
     args, message = (WRONG | LATE)[mistake]
     code, out, err = call(*TINY, "--out", "run", *args)
     assert code == 2
@@ -469,7 +589,8 @@ def test_a_mistake_ends_with_code_2_and_one_line_and_does_not_block_the_correcte
 
 
 @pytest.mark.skipif(
-    "__import__('torch').cuda.is_available()", reason="asks for a GPU where there is none, and this machine has one"
+    "__import__('torch').cuda.is_available()",
+    reason="asks for a GPU where there is none, and this machine has one",
 )
 def test_a_gpu_that_is_not_there_is_refused_and_does_not_block_the_corrected_call(call):
     code, _, err = call(*TINY, "--out", "run", "--device", "cuda")
@@ -479,9 +600,14 @@ def test_a_gpu_that_is_not_there_is_refused_and_does_not_block_the_corrected_cal
     assert call(*TINY, "--out", "run")[0] == 0
 
 
-def test_official_tests_are_refused_where_there_is_no_test_set_and_do_not_block_the_corrected_call(call):
+def test_official_tests_are_refused_where_there_is_no_test_set_and_do_not_block_the_corrected_call(
+    call,
+):
     code, _, errors = call(*TINY, "--official-every", 2, "--out", "run")
-    assert (code, errors) == (2, "error: official_every must be 0 for digits, which has no test set of its own, got 2\n")
+    assert (code, errors) == (
+        2,
+        "error: official_every must be 0 for digits, which has no test set of its own, got 2\n",
+    )
     assert call(*TINY, "--out", "run")[0] == 0
 
 
@@ -496,7 +622,9 @@ def own_data(path, owners=9):
     rng = np.random.default_rng(0)
     y = np.arange(180) % 3
     x = (y[:, None] + 0.3 * rng.standard_normal((180, 4))).astype(np.float32)
-    clients = np.array([f"user {who}" for who in np.sort(rng.permutation(np.arange(180) % owners) ** 2 % owners)])
+    clients = np.array(
+        [f"user {who}" for who in np.sort(rng.permutation(np.arange(180) % owners) ** 2 % owners)]
+    )
     np.savez(path, x=x, y=y, clients=clients)
     return clients
 
@@ -514,7 +642,7 @@ def test_own_data_with_their_natural_owners_can_be_compared(call, tmp_path):
     assert "by-client" in out
     records = rundir.load_records(tmp_path / "run", 30)
     assert (records["accuracy"][-1] > 0.7).all()  # three classes, far apart: guessing gives a third
-    of = Comparison.of(rundir.read_settings(tmp_path / "run" / "settings.toml"))
+    of = ComparisonConfig.from_dict(rundir.read_settings(tmp_path / "run" / "settings.toml"))
     owners = Trial(of, load("mine.npz"), tmp_path / "run").owners["by-client", 0]
     for person, train, test in zip(people, owners.train, owners.test, strict=True):
         assert sorted([*train, *test]) == np.flatnonzero(clients == person).tolist()
@@ -522,7 +650,17 @@ def test_own_data_with_their_natural_owners_can_be_compared(call, tmp_path):
 
 def test_a_run_does_not_go_on_with_data_that_have_changed(call, tmp_path):
     own_data(tmp_path / "mine.npz")
-    args = (*TINY[:-2], "--dataset", "mine.npz", "--model", "mlp", "--samples-per-client", "none", "--out", "run")
+    args = (
+        *TINY[:-2],
+        "--dataset",
+        "mine.npz",
+        "--model",
+        "mlp",
+        "--samples-per-client",
+        "none",
+        "--out",
+        "run",
+    )
     assert call(*args, "--rounds", "2")[0] == 0
     data = dict(np.load("mine.npz"))
     np.savez(tmp_path / "mine.npz", **data | {"x": data["x"] + 1})
@@ -537,7 +675,15 @@ def test_a_run_does_not_go_on_with_data_that_have_changed(call, tmp_path):
 def test_a_model_for_images_is_refused_for_features_in_one_line(call, tmp_path):
     own_data(tmp_path / "mine.npz")
     code, _, err = call(
-        *TINY[:-2], "--dataset", "mine.npz", "--model", "small-cnn", "--samples-per-client", "none", "--out", "run"
+        *TINY[:-2],
+        "--dataset",
+        "mine.npz",
+        "--model",
+        "small-cnn",
+        "--samples-per-client",
+        "none",
+        "--out",
+        "run",
     )
     assert code == 2
     assert is_one_line_of_error(err)
@@ -553,7 +699,9 @@ def test_a_data_set_with_a_name_in_any_letters_can_be_resumed(call, tmp_path):
 
 
 def test_updates_that_blow_up_are_counted_as_failures_and_nothing_is_lost(call, tmp_path):
-    code, _, err = call(*TINY, "--rates", "1", "--learning-rate", "1e30", "--epochs", "2", "--out", "run")
+    code, _, err = call(
+        *TINY, "--rates", "1", "--learning-rate", "1e30", "--epochs", "2", "--out", "run"
+    )
     assert (code, err) == (0, "")
     records = rundir.load_records(tmp_path / "run", 6)
     assert records["arrived"].all()
@@ -565,7 +713,9 @@ def test_updates_that_blow_up_are_counted_as_failures_and_nothing_is_lost(call, 
 
 @pytest.mark.parametrize("rate", ["1e3", "1e6", "1e9", "1e12"])
 def test_a_run_that_diverges_does_not_end_the_others(call, tmp_path, rate):
-    code, _, err = call(*TINY, "--learning-rate", rate, "--aggregations", "normalised", "--out", "run")
+    code, _, err = call(
+        *TINY, "--learning-rate", rate, "--aggregations", "normalised", "--out", "run"
+    )
     assert (code, err) == (0, "")
     assert np.isfinite(rundir.load_checkpoint(tmp_path / "run")["engine"]["models"]).all()
 
@@ -617,8 +767,12 @@ def test_help_names_every_setting_with_its_meaning(call):
     shown = [call(flag) for flag in ("--help", "--help-all")]
     assert [(code, err) for code, _, err in shown] == [(0, ""), (0, "")]
     out = "".join(text for _, text, _ in shown)
-    flags = [f"--{name.replace('_', '-')}" for name in Comparison().as_dict()]
-    assert [flag for flag in [*flags, "--config", "--resume", "--overwrite", "--out", "--data"] if flag not in out] == []
+    flags = [f"--{name.replace('_', '-')}" for name in ComparisonConfig().as_dict()]
+    assert [
+        flag
+        for flag in [*flags, "--config", "--resume", "--overwrite", "--out", "--data"]
+        if flag not in out
+    ] == []
 
 
 def test_labels_that_run_out_are_dealt_again_if_asked():
@@ -626,7 +780,7 @@ def test_labels_that_run_out_are_dealt_again_if_asked():
     data = Dataset("own", np.zeros((100, 2), dtype=np.float32), labels, 4)
     shared = {}
     for refill in (False, True):
-        of = Comparison(clients=10, cohort=2, samples_per_client=10, refill=refill)
+        of = ComparisonConfig(clients=10, cohort=2, samples_per_client=10, refill=refill)
         owners = owners_of(of, data, "primary-label", 0)
         shared[refill] = 100 - np.unique(np.concatenate([*owners.train, *owners.test])).size
     assert shared[False] == 0

@@ -4,17 +4,25 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from fedcohort.experiments import figure3, figure4, regret, simulation
-from fedcohort.experiments.registry import EXPERIMENTS
-from fedcohort.experiments.simulation import NEEDS_LOSSES, Played, Setting, arrays, collect, summary
+from fedcohort.lab import simulation
+from fedcohort.lab.simulation import (
+    NEEDS_LOSSES,
+    Played,
+    SimulationConfig,
+    arrays,
+    collect,
+    summary,
+)
 from fedcohort.metrics import clairvoyant_value, corrected_bound, paper_bound, robust_bound
+from fedcohort.paper import figure3, figure4, regret
+from fedcohort.paper.registry import EXPERIMENTS
 from fedcohort.selection.protocol import Cohort
 from fedcohort.selection.registry import SELECTORS
 from fedcohort.selection.sampling import SAMPLERS
 from fedcohort.world.volatility import bernoulli, class_rates, replay
 
 UNTRAINED = tuple(name for name in SELECTORS if name not in NEEDS_LOSSES)
-TINY = Setting(UNTRAINED, num_clients=9, cohort_size=3, rounds=30, seeds=3, first_seed=4)
+TINY = SimulationConfig(UNTRAINED, num_clients=9, cohort_size=3, rounds=30, seeds=3, first_seed=4)
 PAPER = replace(regret.SETTING, rounds=1500, seeds=8)
 
 
@@ -29,7 +37,9 @@ def error_of(values):
 
 def case_of(group, variant, eta, setting=PAPER):
     """Return one case of the regret experiment."""
-    return next(c for c in regret.cases(setting) if (c.group, c.variant, c.eta) == (group, variant, eta))
+    return next(
+        c for c in regret.cases(setting) if (c.group, c.variant, c.eta) == (group, variant, eta)
+    )
 
 
 class Scripted:
@@ -61,12 +71,17 @@ def test_sums_of_a_scripted_run_are_the_ones_counted_by_hand():
     assert played.answering.tolist() == [[2, 2], [1, 3]]
     assert played.expected.tolist() == [[0.75, 1.25], [1.5, 1.5]]
     assert played.counts.tolist() == [[1, 2, 1], [2, 0, 2]]
-    assert [outcome.success.tolist() for outcome in selector.told] == [[[1, 0], [0, 0]], [[1, 1], [1, 1]]]
+    assert [outcome.success.tolist() for outcome in selector.told] == [
+        [[1, 0], [0, 0]],
+        [[1, 1], [1, 1]],
+    ]
 
 
 def test_a_world_without_rates_is_its_own_expectation():
     selector = Scripted([[0, 1]], [[0, 1]], num_clients=2)
-    played = collect(selector, replay(np.array([[[1, 0]], [[1, 1]]], dtype=bool)), None, rounds=2, runs=1)
+    played = collect(
+        selector, replay(np.array([[[1, 0]], [[1, 1]]], dtype=bool)), None, rounds=2, runs=1
+    )
     assert played.expected.tolist() == played.successes.tolist() == [[1, 2]]
 
 
@@ -89,13 +104,18 @@ def test_all_selectors_meet_the_same_world_and_another_seed_is_another_world(tin
     for name in UNTRAINED:
         np.testing.assert_array_equal(tiny[name].answering, tiny["random"].answering)
     rates = class_rates(TINY.num_clients, TINY.rates)
-    rows = [row.sum(axis=-1) for row, _ in zip(bernoulli(rates, TINY.seed_list), range(TINY.rounds), strict=False)]
+    rows = [
+        row.sum(axis=-1)
+        for row, _ in zip(bernoulli(rates, TINY.seed_list), range(TINY.rounds), strict=False)
+    ]
     np.testing.assert_array_equal(tiny["random"].answering, np.stack(rows, axis=-1))
     assert not np.array_equal(tiny["random"].answering[0], tiny["random"].answering[1])
 
 
 def test_a_selector_plays_the_same_whoever_else_is_compared(tiny):
-    assert same(simulation.run(replace(TINY, selectors=("e3cs-0", "fedcs")))["fedcs"], tiny["fedcs"])
+    assert same(
+        simulation.run(replace(TINY, selectors=("e3cs-0", "fedcs")))["fedcs"], tiny["fedcs"]
+    )
 
 
 def test_every_round_asks_a_whole_cohort_and_no_more_arrive_than_were_asked_or_would_answer(tiny):
@@ -106,10 +126,16 @@ def test_every_round_asks_a_whole_cohort_and_no_more_arrive_than_were_asked_or_w
 
 
 def test_fedcs_expects_the_best_rates_and_random_the_mean(tiny):
-    np.testing.assert_allclose(tiny["fedcs"].expected, 2 * 0.9 + 0.6)  # nine clients: three at 0.1, two at each other rate
-    many = simulation.run(Setting(("random",), num_clients=8, cohort_size=2, rounds=500, seeds=4))["random"]
+    np.testing.assert_allclose(
+        tiny["fedcs"].expected, 2 * 0.9 + 0.6
+    )  # nine clients: three at 0.1, two at each other rate
+    many = simulation.run(
+        SimulationConfig(("random",), num_clients=8, cohort_size=2, rounds=500, seeds=4)
+    )["random"]
     per_round = many.expected.mean(axis=-1)
-    error = 5 * sqrt(2 * np.var([0.1, 0.3, 0.6, 0.9]) / 2000)  # at most: draws without replacement vary less
+    error = 5 * sqrt(
+        2 * np.var([0.1, 0.3, 0.6, 0.9]) / 2000
+    )  # at most: draws without replacement vary less
     assert abs(per_round.mean() - 2 * 0.475) < error
 
 
@@ -121,7 +147,9 @@ def test_the_summary_says_what_the_arrays_say(tiny):
     assert row["CEP"] == pytest.approx(sum(cep) / 3)
     assert row["success ratio"] == pytest.approx(sum(cep) / (3 * 30 * 3))
     assert row["CEP sd"] == pytest.approx(sqrt(sum((c - sum(cep) / 3) ** 2 for c in cep) / 2))
-    assert row["asked, by class"] == "0/0/15/30"  # nine clients: one of the two at 0.6 is among the best three
+    assert (
+        row["asked, by class"] == "0/0/15/30"
+    )  # nine clients: one of the two at 0.6 is among the best three
 
 
 def test_one_seed_has_no_spread(tiny):
@@ -131,7 +159,9 @@ def test_one_seed_has_no_spread(tiny):
 
 def test_arrays_are_named_by_selector_and_field(tiny):
     stored = arrays(tiny)
-    assert stored.keys() == {f"{n}/{f}" for n in UNTRAINED for f in ("successes", "answering", "expected", "counts")}
+    assert stored.keys() == {
+        f"{n}/{f}" for n in UNTRAINED for f in ("successes", "answering", "expected", "counts")
+    }
     assert stored["e3cs-0.5/counts"] is tiny["e3cs-0.5"].counts
 
 
@@ -140,7 +170,9 @@ def test_progress_is_told_in_order_and_reaches_the_end():
     setting = replace(TINY, selectors=("random", "fedcs"), rounds=120)
     simulation.run(setting, lambda *news: told.append(news))
     assert [part for part, done, total in told if done == total == 120] == ["random", "fedcs"]
-    assert [done for part, done, _ in told if part == "fedcs"] == sorted({done for part, done, _ in told if part == "fedcs"})
+    assert [done for part, done, _ in told if part == "fedcs"] == sorted(
+        {done for part, done, _ in told if part == "fedcs"}
+    )
 
 
 @pytest.mark.parametrize(
@@ -156,7 +188,10 @@ def test_progress_is_told_in_order_and_reaches_the_end():
         ({"selectors": ("e3cs-1",)}, "got 'e3cs-1'; did you mean 'e3cs-"),
         ({"selectors": ("rpow-d",)}, "got 'rpow-d'"),
         ({"selectors": ()}, "selectors .* at least one"),
-        ({"selectors": ("random", "random")}, "selectors must be named once each, got random, random"),
+        (
+            {"selectors": ("random", "random")},
+            "selectors must be named once each, got random, random",
+        ),
         ({"seeds": 10**20}, "seeds must be a whole number between 1 and 2147483647, got 1000"),
         ({"rates": ()}, "rates .* at least one"),
         ({"eta": -1.0}, "eta must .*got -1"),
@@ -182,21 +217,31 @@ def test_every_experiment_runs_small_and_reports(name, monkeypatch):
 
 def test_figures_3_and_4_play_the_papers_setting_with_the_papers_sampler():
     for setting in (figure3.SETTING, figure4.SETTING):
-        assert (setting.num_clients, setting.cohort_size, setting.rounds, setting.eta) == (100, 20, 2500, 0.5)
+        assert (setting.num_clients, setting.cohort_size, setting.rounds, setting.eta) == (
+            100,
+            20,
+            2500,
+            0.5,
+        )
         assert setting.rates == (0.1, 0.3, 0.6, 0.9)
         assert setting.sampler == "successive"
 
 
 @pytest.mark.parametrize(
-    ("scheme", "eta"), [("e3cs-0", 0.0960), ("e3cs-0.5", 0.1357), ("e3cs-0.8", 0.2146), ("e3cs-inc", 0.1919)]
+    ("scheme", "eta"),
+    [("e3cs-0", 0.0960), ("e3cs-0.5", 0.1357), ("e3cs-0.8", 0.2146), ("e3cs-inc", 0.1919)],
 )
 def test_the_theorems_rate_is_the_one_worked_out_by_hand(scheme, eta):
-    assert regret.best_rate(regret.fractions_of(scheme, 2500), 100, 20) == pytest.approx(eta, abs=5e-5)
+    assert regret.best_rate(regret.fractions_of(scheme, 2500), 100, 20) == pytest.approx(
+        eta, abs=5e-5
+    )
 
 
 @pytest.mark.parametrize("rounds", [1, 3])
 def test_runs_too_short_for_the_growing_floor_to_start_low_have_a_rate_all_the_same(rounds):
-    rate = regret.best_rate(regret.fractions_of("e3cs-inc", rounds), 100, 20)  # all rounds at phi = 1: nothing to learn
+    rate = regret.best_rate(
+        regret.fractions_of("e3cs-inc", rounds), 100, 20
+    )  # all rounds at phi = 1: nothing to learn
     assert 0 < rate < np.inf
 
 
@@ -205,7 +250,12 @@ def test_regret_of_a_small_world_is_the_one_worked_out_by_hand():
     world = np.array([[1.0, 0, 0], [1.0, 0, 0], [0, 0, 1.0]])
     case = regret.Case("by hand", "exact", np.zeros(3), 1, 0.5, world)
     earned = np.array([[0.0, 1.0, 1.0], [1.0, 1.0, 0.0]])
-    played = Played(earned.astype(np.int64), np.ones((2, 3), dtype=np.int64), earned, np.zeros((2, 3), dtype=np.int64))
+    played = Played(
+        earned.astype(np.int64),
+        np.ones((2, 3), dtype=np.int64),
+        earned,
+        np.zeros((2, 3), dtype=np.int64),
+    )
     assert regret.regret_so_far(case, played).tolist() == [[1, 1, 0], [0, 0, 0]]
 
 
@@ -213,7 +263,12 @@ def test_regret_counts_the_floor_for_both_sides():
     # K = 2, k = 1, phi = 1/2: R = 1/2, sigma = 1/4; rates 1 and 0.2: the best is 1/2 * 1 + 1/4 * 1.2 = 0.8 per round
     case = regret.Case("by hand", "exact", np.full(2, 0.5), 1, 0.5, np.array([1.0, 0.2]))
     earned = np.array([[0.2, 1.0]])
-    played = Played(earned.astype(np.int64), np.ones((1, 2), dtype=np.int64), earned, np.zeros((1, 2), dtype=np.int64))
+    played = Played(
+        earned.astype(np.int64),
+        np.ones((1, 2), dtype=np.int64),
+        earned,
+        np.zeros((1, 2), dtype=np.int64),
+    )
     np.testing.assert_allclose(regret.regret_so_far(case, played), [[0.6, 0.4]])
 
 
@@ -223,7 +278,9 @@ def test_bounds_over_the_rounds_grow_at_the_rate_and_end_at_the_bound(variant):
     spare, floors = case.spare_and_floors
     paper, sharp = regret.bound_so_far(case, sharp=False), regret.bound_so_far(case, sharp=True)
     assert paper[-1] == pytest.approx(paper_bound(0.5, spare, 100))
-    assert sharp[-1] == pytest.approx((robust_bound if variant == "robust" else corrected_bound)(0.5, spare, floors, 100))
+    assert sharp[-1] == pytest.approx(
+        (robust_bound if variant == "robust" else corrected_bound)(0.5, spare, floors, 100)
+    )
     np.testing.assert_allclose(np.diff(paper), 0.5 * 4)
     np.testing.assert_allclose(np.diff(sharp), 0.5 * 4 / (2 if variant == "robust" else 1))
 
@@ -246,7 +303,13 @@ def switched():
     with p of about exp(-sqrt(T ln 2 / 2) / 4), so that in the 3/4 T rounds after it T p must be small.
     """
     cases = regret.switch_cases(6000)
-    return {case.variant: (case, regret.regret_so_far(case, regret.play_case(case, list(range(300))))[:, -1]) for case in cases}
+    return {
+        case.variant: (
+            case,
+            regret.regret_so_far(case, regret.play_case(case, list(range(300))))[:, -1],
+        )
+        for case in cases
+    }
 
 
 @pytest.mark.slow
@@ -284,7 +347,9 @@ def test_regret_against_the_clairvoyant_of_each_round_grows_linearly(variant):  
     assert late.mean() - 5 * error_of(late) >= 1.5
 
 
-def test_the_table_of_regrets_says_which_theorem_applies_and_none_that_applies_is_broken(monkeypatch):
+def test_the_table_of_regrets_says_which_theorem_applies_and_none_that_applies_is_broken(
+    monkeypatch,
+):
     monkeypatch.setattr(regret, "SWITCH_ROUNDS", 400)
     setting = replace(regret.SETTING, rounds=400, seeds=4)
     results = regret.run(setting)
@@ -301,6 +366,10 @@ def test_the_table_of_regrets_says_which_theorem_applies_and_none_that_applies_i
         assert row["regret, clairvoyant"] > 0
         assert row["within paper's bound"] == (row["regret, best fixed"] <= row["paper's bound"])
         if row["corrected theorem applies"] and not row["case"].startswith("switch"):
-            assert row["regret, best fixed"] + 2 * row["standard error"] <= row["corrected bound"] <= row["paper's bound"]
+            assert (
+                row["regret, best fixed"] + 2 * row["standard error"]
+                <= row["corrected bound"]
+                <= row["paper's bound"]
+            )
         elif not row["corrected theorem applies"]:
             assert np.isnan(row["corrected bound"])

@@ -51,8 +51,15 @@ def problems(draw):
     num_clients, rounds = draw(st.integers(1, 5)), draw(st.integers(1, 4))
     cohort_size = draw(st.integers(1, num_clients))
     fractions = np.array(draw(st.lists(st.integers(0, 8), min_size=rounds, max_size=rounds))) / 8
-    bits = draw(st.lists(st.booleans(), min_size=rounds * num_clients, max_size=rounds * num_clients))
-    return fractions, num_clients, cohort_size, np.array(bits, dtype=np.float64).reshape(rounds, num_clients)
+    bits = draw(
+        st.lists(st.booleans(), min_size=rounds * num_clients, max_size=rounds * num_clients)
+    )
+    return (
+        fractions,
+        num_clients,
+        cohort_size,
+        np.array(bits, dtype=np.float64).reshape(rounds, num_clients),
+    )
 
 
 def test_success_ratio_divides_what_arrived_so_far_by_what_was_asked_so_far():
@@ -89,14 +96,20 @@ def test_quartiles_are_taken_within_each_class_and_averaged_over_runs():
 
 def test_best_fixed_fills_the_best_clients_up_to_the_cap():
     # K = 4, k = 2, phi = 0: R = 2, so no q above 1/2; clients 1 and 3 earn most
-    np.testing.assert_allclose(best_fixed(np.array([1.0, 9, 2, 5]), np.full(3, 2.0), np.zeros(3)), [0, 0.5, 0, 0.5])
+    np.testing.assert_allclose(
+        best_fixed(np.array([1.0, 9, 2, 5]), np.full(3, 2.0), np.zeros(3)), [0, 0.5, 0, 0.5]
+    )
 
 
 def test_best_fixed_keeps_to_the_cap_of_the_tightest_round():
     # K = 4, k = 2. Round 1, phi = 0: cap 1/2. Round 2, phi = 1/2: R = 1, sigma = 1/4, cap 3/4. Round 3, phi = 1: no cap.
     spare, floors = np.array([2.0, 1.0, 0.0]), np.array([0.0, 0.25, 0.5])
-    np.testing.assert_allclose(best_fixed(np.array([3.0, 2, 1, 0]), spare, floors), [0.5, 0.5, 0, 0])
-    np.testing.assert_allclose(best_fixed(np.array([3.0, 2, 1, 0]), spare[1:], floors[1:]), [0.75, 0.25, 0, 0])
+    np.testing.assert_allclose(
+        best_fixed(np.array([3.0, 2, 1, 0]), spare, floors), [0.5, 0.5, 0, 0]
+    )
+    np.testing.assert_allclose(
+        best_fixed(np.array([3.0, 2, 1, 0]), spare[1:], floors[1:]), [0.75, 0.25, 0, 0]
+    )
 
 
 def test_best_fixed_decides_for_every_run_by_itself():
@@ -122,7 +135,9 @@ def test_best_fixed_is_feasible_and_no_feasible_allocation_earns_more(problem, s
 
     direction = np.random.default_rng(seed).dirichlet(np.ones(num_clients)) - 1 / num_clients
     reach = (most - 1 / num_clients) / direction.max() if direction.max() > 0 else 0.0
-    other = 1 / num_clients + min(1.0, reach) * direction  # as far from the uniform q as the cap allows
+    other = (
+        1 / num_clients + min(1.0, reach) * direction
+    )  # as far from the uniform q as the cap allows
     assert gains @ share >= gains @ other - 1e-9
 
 
@@ -132,7 +147,10 @@ def test_clairvoyant_value_is_the_best_of_all_allocations_of_each_round(problem)
     fractions, num_clients, cohort_size, answers = problem
     spare, floors = spare_and_floors(fractions, num_clients, cohort_size)
     value = clairvoyant_value(answers.sum(axis=-1).astype(np.int64), spare, floors)
-    best = [(corners(floor, 1.0, cohort_size, num_clients) @ row).max() for floor, row in zip(floors, answers, strict=True)]
+    best = [
+        (corners(floor, 1.0, cohort_size, num_clients) @ row).max()
+        for floor, row in zip(floors, answers, strict=True)
+    ]
     np.testing.assert_allclose(value, best, atol=1e-9)
 
 
@@ -143,7 +161,9 @@ def test_the_clairvoyant_never_earns_less_than_the_best_fixed_allocation(problem
     spare, floors = spare_and_floors(fractions, num_clients, cohort_size)
     share = best_fixed(spare @ answers, spare, floors)
     fixed = spare * (answers @ share) + floors * answers.sum(axis=-1)
-    assert (clairvoyant_value(answers.sum(axis=-1).astype(np.int64), spare, floors) >= fixed - 1e-9).all()
+    assert (
+        clairvoyant_value(answers.sum(axis=-1).astype(np.int64), spare, floors) >= fixed - 1e-9
+    ).all()
 
 
 def test_spare_and_floors_split_the_cohort():
@@ -154,12 +174,16 @@ def test_spare_and_floors_split_the_cohort():
 
 
 # Numbers of the errata and of the table of regrets, K = 100, k = 20, T = 2500, rounded there to units.
-@pytest.mark.parametrize(("scheme", "bound"), [("0", 9597), ("0.5", 6786), ("0.8", 4292), ("inc", 4799)])
+@pytest.mark.parametrize(
+    ("scheme", "bound"), [("0", 9597), ("0.5", 6786), ("0.8", 4292), ("inc", 4799)]
+)
 def test_the_papers_bound_at_its_best_rate_is_the_one_worked_out_by_hand(scheme, bound):
     spare, _ = paper_setting(scheme)
     best = sqrt(100 * log(100) / spare.sum())
     assert paper_bound(best, spare, 100) == pytest.approx(bound, abs=0.5)
-    assert min(paper_bound(0.9 * best, spare, 100), paper_bound(1.1 * best, spare, 100)) > paper_bound(best, spare, 100)
+    assert min(
+        paper_bound(0.9 * best, spare, 100), paper_bound(1.1 * best, spare, 100)
+    ) > paper_bound(best, spare, 100)
 
 
 @pytest.mark.parametrize(("scheme", "bound"), [("0", 25921), ("0.5", 13421), ("0.8", 5921)])
@@ -167,23 +191,38 @@ def test_the_papers_bound_at_the_papers_rate_is_the_one_worked_out_by_hand(schem
     assert paper_bound(0.5, paper_setting(scheme)[0], 100) == pytest.approx(bound, abs=0.5)
 
 
-@pytest.mark.parametrize(("scheme", "slots", "bound"), [("0", 20, 5673), ("0.5", 100 / 9, 4687), ("0.8", 100 / 21, 3490)])
-def test_the_corrected_bound_at_its_own_best_rate_is_the_one_worked_out_by_hand(scheme, slots, bound):
+@pytest.mark.parametrize(
+    ("scheme", "slots", "bound"), [("0", 20, 5673), ("0.5", 100 / 9, 4687), ("0.8", 100 / 21, 3490)]
+)
+def test_the_corrected_bound_at_its_own_best_rate_is_the_one_worked_out_by_hand(
+    scheme, slots, bound
+):
     spare, floors = paper_setting(scheme)  # slots: rho = R / (1 - sigma) = 20, 10 / 0.9, 4 / 0.84
     best = sqrt(100 * log(100 / slots) / spare.sum())
-    assert corrected_bound(best, spare, floors, 100) == pytest.approx(bound, abs=1)  # the first is 5673.51
-    assert corrected_bound(best, spare, floors, 100) == pytest.approx(2 * sqrt(spare.sum() * 100 * log(100 / slots)))
+    assert corrected_bound(best, spare, floors, 100) == pytest.approx(
+        bound, abs=1
+    )  # the first is 5673.51
+    assert corrected_bound(best, spare, floors, 100) == pytest.approx(
+        2 * sqrt(spare.sum() * 100 * log(100 / slots))
+    )
 
 
 @pytest.mark.parametrize("scheme", FRACTIONS)
 def test_the_corrected_bound_is_sharper_than_the_papers_and_the_robust_one_sharper_still(scheme):
     spare, floors = paper_setting(scheme)
-    bounds = [robust_bound(0.1, spare, floors, 100), corrected_bound(0.1, spare, floors, 100), paper_bound(0.1, spare, 100)]
+    bounds = [
+        robust_bound(0.1, spare, floors, 100),
+        corrected_bound(0.1, spare, floors, 100),
+        paper_bound(0.1, spare, 100),
+    ]
     assert 0 < bounds[0] < bounds[1] < bounds[2]
 
 
 def test_the_bounds_of_two_clients_are_the_ones_worked_out_by_hand():
-    spare, floors = np.ones(4), np.zeros(4)  # K = 2, k = 1, no floor: sum R = 4, rho = 1, and eta = 1/2
+    spare, floors = (
+        np.ones(4),
+        np.zeros(4),
+    )  # K = 2, k = 1, no floor: sum R = 4, rho = 1, and eta = 1/2
     assert paper_bound(0.5, spare, 2) == pytest.approx(2 + 4 * log(2))
     assert corrected_bound(0.5, spare, floors, 2) == pytest.approx(2 + 4 * log(2))
     assert robust_bound(0.5, spare, floors, 2) == pytest.approx(1 + 4 * log(2))
@@ -196,18 +235,25 @@ def test_nothing_is_lost_where_nothing_is_spare():
 
 
 def test_nothing_is_lost_to_ignorance_where_everyone_is_asked():
-    spare, floors = spare_and_floors(np.zeros(7), 5, 5)  # rho = K, so ln(K / rho) = 0 and only the rate's term is left
+    spare, floors = spare_and_floors(
+        np.zeros(7), 5, 5
+    )  # rho = K, so ln(K / rho) = 0 and only the rate's term is left
     assert corrected_bound(0.5, spare, floors, 5) == pytest.approx(0.5 * 35)
 
 
 @careful
 @given(st.floats(0.01, 3.0), st.floats(0.0, 1.0), st.integers(1, 50), st.integers(1, 50))
-def test_the_theorem_holds_where_the_fraction_is_at_least_eta_over_one_plus_eta(eta, fraction, cohort_size, more):
+def test_the_theorem_holds_where_the_fraction_is_at_least_eta_over_one_plus_eta(
+    eta, fraction, cohort_size, more
+):
     needed = eta / (1 + eta)
     if abs(fraction - needed) < 1e-9:
         fraction = needed
     spare, floors = spare_and_floors(np.array([fraction, needed]), cohort_size + more, cohort_size)
-    assert theorem_holds(eta, spare, floors, cohort_size + more).tolist() == [fraction >= needed, True]
+    assert theorem_holds(eta, spare, floors, cohort_size + more).tolist() == [
+        fraction >= needed,
+        True,
+    ]
 
 
 def test_the_theorem_covers_the_papers_constant_floors_but_neither_the_floorless_nor_the_growing_scheme():

@@ -6,13 +6,26 @@ import pytest
 
 import fedcohort
 
-HEAVY = ("torch", "flwr", "matplotlib", "plotly", "sklearn", "typer", "rich", "pandas", "mlflow", "tensorboardX")
+HEAVY = (
+    "torch",
+    "flwr",
+    "matplotlib",
+    "plotly",
+    "sklearn",
+    "typer",
+    "rich",
+    "pandas",
+    "mlflow",
+    "tensorboardX",
+)
 
 
 def loaded_by(code):
     """Return the top-level modules that a fresh interpreter holds after running this code."""
     script = f"import sys; {code}; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
-    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout.split()
 
 
 def test_importing_the_package_loads_nothing_heavy():
@@ -24,7 +37,16 @@ def test_importing_the_package_loads_nothing_heavy():
 def test_importing_the_command_line_loads_neither_a_learning_nor_a_drawing_library():
     modules = loaded_by("import fedcohort.cli")
     assert "typer" in modules
-    assert {"torch", "flwr", "matplotlib", "plotly", "sklearn", "pandas", "mlflow", "tensorboardX"}.isdisjoint(modules)
+    assert {
+        "torch",
+        "flwr",
+        "matplotlib",
+        "plotly",
+        "sklearn",
+        "pandas",
+        "mlflow",
+        "tensorboardX",
+    }.isdisjoint(modules)
 
 
 @pytest.mark.parametrize("name", fedcohort.__all__)

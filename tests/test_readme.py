@@ -9,7 +9,14 @@ README = Path(__file__).parents[1] / "README.md"
 
 def run_block(place: int) -> dict[str, Any]:
     names: dict[str, Any] = {}
-    exec(compile(re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)[place], str(README), "exec"), names)
+    exec(
+        compile(
+            re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)[place],
+            str(README),
+            "exec",
+        ),
+        names,
+    )
     return names
 
 

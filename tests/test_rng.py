@@ -13,7 +13,9 @@ def streams(*seeds):
 def test_a_stream_is_decided_by_its_seed_and_purpose():
     assert (stream(3, "world").random(5) == stream(3, "world").random(5)).all()
     draws = {
-        tuple(stream(seed, *purpose).random(3)) for seed in (3, 4) for purpose in (("world",), ("selection",), ("world", 1))
+        tuple(stream(seed, *purpose).random(3))
+        for seed in (3, 4)
+        for purpose in (("world",), ("selection",), ("world", 1))
     }
     assert len(draws) == 6
 
@@ -24,7 +26,9 @@ def test_drawing_from_one_purpose_shifts_no_other():
     assert (stream(3, "world").random(5) == expected).all()
 
 
-@pytest.mark.parametrize("sizes", [[1] * 7, [3, 5, 2], [READ_AHEAD - 1, 1, 1, 2], [READ_AHEAD + 7, 3], [0, 4]])
+@pytest.mark.parametrize(
+    "sizes", [[1] * 7, [3, 5, 2], [READ_AHEAD - 1, 1, 1, 2], [READ_AHEAD + 7, 3], [0, 4]]
+)
 def test_runs_drawn_together_give_what_each_gives_alone(sizes):
     together, alone = streams(0, 1, 2), [stream(seed, "test") for seed in range(3)]
     for size in sizes:
@@ -71,7 +75,9 @@ def test_seeds_become_streams_of_their_purpose_and_generators_stay_themselves():
     assert as_rng(source, "x") is source
     assert as_rng(3, "x").random() == stream(3, "x").random()
     for seeds in ([3, 4], (3, 4), range(3, 5), np.array([3, 4])):
-        np.testing.assert_array_equal(as_rng(seeds, "x").random((2, 1))[:, 0], [stream(s, "x").random() for s in (3, 4)])
+        np.testing.assert_array_equal(
+            as_rng(seeds, "x").random((2, 1))[:, 0], [stream(s, "x").random() for s in (3, 4)]
+        )
 
 
 def test_one_run_has_no_batch_axis_and_many_have_one():
@@ -94,7 +100,10 @@ def test_one_run_has_no_batch_axis_and_many_have_one():
             lambda: Streams([np.random.Generator(np.random.MT19937(0))]),
             r"generators drawn together must use PCG64, got .*MT19937",
         ),
-        (lambda: streams(0, 1).random((3, 2)), r"size must start with the number of runs 2, got \(3, 2\)"),
+        (
+            lambda: streams(0, 1).random((3, 2)),
+            r"size must start with the number of runs 2, got \(3, 2\)",
+        ),
     ],
 )
 def test_bad_arguments_are_named_with_bound_and_value(act, message):

@@ -153,13 +153,23 @@ class Losses:
 
 def federation(seeds):
     return Federation(
-        12, 4, seeds, 20, class_rates(12), loss_of=lambda clients: np.cos(5.0 * clients), eta=0.5, sampler="systematic"
+        12,
+        4,
+        seeds,
+        20,
+        class_rates(12),
+        loss_of=lambda clients: np.cos(5.0 * clients),
+        eta=0.5,
+        sampler="systematic",
     )
 
 
 def played(selector, seeds):
     records = list(play(selector, bernoulli(class_rates(12), seeds), 20, Losses()))
-    return {name: np.stack([getattr(r, name) for r in records]) for name in ("arrived", "valid", "seconds", "wasted")} | {
+    return {
+        name: np.stack([getattr(r, name) for r in records])
+        for name in ("arrived", "valid", "seconds", "wasted")
+    } | {
         "clients": np.stack([r.cohort.clients for r in records]),
         "inclusion": np.stack([r.cohort.inclusion for r in records]),
     }
@@ -171,22 +181,32 @@ def same(one, other):
     return np.array_equal(one, other) if isinstance(one, np.ndarray) else one == other
 
 
-@pytest.mark.parametrize("pair", [("e3cs-0.5", "random"), ("rpow-d", "e3cs-inc"), ("fedcs", "pow-d")], ids="+".join)
+@pytest.mark.parametrize(
+    "pair", [("e3cs-0.5", "random"), ("rpow-d", "e3cs-inc"), ("fedcs", "pow-d")], ids="+".join
+)
 def test_selectors_in_lock_step_do_what_each_does_alone(pair):
     seeds = ([3, 4], [5])
-    made = [make_selector(name, federation(list(own))) for name, own in zip(pair, seeds, strict=True)]
+    made = [
+        make_selector(name, federation(list(own))) for name, own in zip(pair, seeds, strict=True)
+    ]
     beside = played(Lockstep(made, [2, 1]), [3, 4, 5])
     rows = (slice(0, 2), slice(2, 3))
     for name, own, selector, row in zip(pair, seeds, made, rows, strict=True):
         alone = make_selector(name, federation(list(own)))
-        assert same(played(alone, list(own)), {key: values[:, row] for key, values in beside.items()})
+        assert same(
+            played(alone, list(own)), {key: values[:, row] for key, values in beside.items()}
+        )
         assert same(alone.state_dict(), selector.state_dict())
 
 
 def lockstep(names=("e3cs-0.5", "rpow-d"), runs=(2, 1)):
     seeds = iter(range(3, 99))
     return Lockstep(
-        [make_selector(name, federation(list(islice(seeds, n)))) for name, n in zip(names, runs, strict=True)], list(runs)
+        [
+            make_selector(name, federation(list(islice(seeds, n))))
+            for name, n in zip(names, runs, strict=True)
+        ],
+        list(runs),
     )
 
 
@@ -206,11 +226,19 @@ def test_a_restored_lock_step_goes_on_exactly_and_skips_the_rounds_it_has_seen()
     [
         (np.array([0, 1, 1, 0, 1, 1]), inf, r"world must say who answers \(bool\), .*, got int64"),
         (np.array([1.0, nan, 1.0, 1.0, 1.0, 1.0]), 2.0, "world must say who answers .*, got nan"),
-        (np.array([1.0, -1.0, 1.0, 1.0, 1.0, 1.0]), 2.0, "world must say who answers .*, got nan or less than 0"),
+        (
+            np.array([1.0, -1.0, 1.0, 1.0, 1.0, 1.0]),
+            2.0,
+            "world must say who answers .*, got nan or less than 0",
+        ),
         ([True] * 5, inf, r"world must say something of all 6 clients, got a row \(5,\)"),
         (np.ones(6), nan, "deadline must be above 0, got nan"),
         (np.ones(6), 0, "deadline must be above 0, got 0"),
-        (np.ones(6, dtype=bool), 0.5, "deadline must be at least 1 where the world only says who answers, .*, got 0.5"),
+        (
+            np.ones(6, dtype=bool),
+            0.5,
+            "deadline must be at least 1 where the world only says who answers, .*, got 0.5",
+        ),
     ],
 )
 def test_a_world_that_cannot_be_read_is_refused(row, deadline, message):
@@ -228,7 +256,11 @@ def test_a_world_may_yield_lists_and_have_clients_that_are_still_to_join():
 def test_a_lock_step_with_a_cohort_in_flight_can_be_put_back():
     def made():
         return Lockstep(
-            [make_selector(name, Federation(6, 2, rng=[0, 1], horizon=9)) for name in ("e3cs-0.5", "random")], [2, 2]
+            [
+                make_selector(name, Federation(6, 2, rng=[0, 1], horizon=9))
+                for name in ("e3cs-0.5", "random")
+            ],
+            [2, 2],
         )
 
     one, other = made(), made()
@@ -240,14 +272,19 @@ def test_a_lock_step_with_a_cohort_in_flight_can_be_put_back():
 
 
 def test_a_state_that_is_refused_changes_no_selector():
-    lockstep = Lockstep([make_selector("e3cs-0", Federation(6, 2, rng=[seed], horizon=9)) for seed in (0, 1)], [1, 1])
+    lockstep = Lockstep(
+        [make_selector("e3cs-0", Federation(6, 2, rng=[seed], horizon=9)) for seed in (0, 1)],
+        [1, 1],
+    )
     lockstep.select(0)
     before, state = lockstep.state_dict(), lockstep.state_dict()
     state["0"]["log_weights"] = state["0"]["log_weights"] + 1
     state["1"]["num_clients"] = 7
     with pytest.raises(ValueError, match="num_clients of the state must be 6, got 7"):
         lockstep.load_state_dict(state)
-    np.testing.assert_array_equal(lockstep.state_dict()["0"]["log_weights"], before["0"]["log_weights"])
+    np.testing.assert_array_equal(
+        lockstep.state_dict()["0"]["log_weights"], before["0"]["log_weights"]
+    )
     assert "asked" in lockstep.state_dict()["1"]
 
 
@@ -292,7 +329,9 @@ def test_clients_join_every_selector():
 
 def test_every_selector_can_be_compared():
     seeds = [1, 2]
-    selector = Lockstep([make_selector(name, federation(seeds)) for name in SELECTORS], [2] * len(SELECTORS))
+    selector = Lockstep(
+        [make_selector(name, federation(seeds)) for name in SELECTORS], [2] * len(SELECTORS)
+    )
     records = list(play(selector, bernoulli(class_rates(12), seeds * len(SELECTORS)), 3, Losses()))
     assert records[-1].valid.shape == (2 * len(SELECTORS), 4)
 
@@ -312,10 +351,14 @@ def test_jitter_multiplies_by_log_normal_factors_of_median_one_and_the_given_spr
     always = iter(np.ones((rows, 5), dtype=bool))
     logs = np.log(np.stack(list(timed(always, np.full(5, 2.0), 3, 0.4))) / 2.0).ravel()
     count = logs.size
-    assert abs((logs < 0).mean() - 0.5) <= 5 * 0.5 / np.sqrt(count)  # median 1, five standard errors
+    assert abs((logs < 0).mean() - 0.5) <= 5 * 0.5 / np.sqrt(
+        count
+    )  # median 1, five standard errors
     assert abs(logs.mean()) <= 5 * 0.4 / np.sqrt(count)
     assert abs(logs.std() - 0.4) <= 5 * 0.4 / np.sqrt(2 * count)
-    assert abs((np.abs(logs) < 0.4).mean() - 0.682689) <= 5 * np.sqrt(0.683 * 0.317 / count)  # normal within one sd
+    assert abs((np.abs(logs) < 0.4).mean() - 0.682689) <= 5 * np.sqrt(
+        0.683 * 0.317 / count
+    )  # normal within one sd
 
 
 def test_clients_and_rounds_jitter_independently():
@@ -339,7 +382,12 @@ def test_durations_of_runs_in_lock_step_are_those_of_each_alone(jitter):
 
 @pytest.mark.parametrize(
     ("seconds", "jitter", "name"),
-    [([1.0, -1.0], 0.0, "seconds"), ([1.0, nan], 0.0, "seconds"), ([1.0, 1.0], -0.1, "jitter"), ([1.0, 1.0], nan, "jitter")],
+    [
+        ([1.0, -1.0], 0.0, "seconds"),
+        ([1.0, nan], 0.0, "seconds"),
+        ([1.0, 1.0], -0.1, "jitter"),
+        ([1.0, 1.0], nan, "jitter"),
+    ],
 )
 def test_impossible_durations_are_refused_by_name(seconds, jitter, name):
     with pytest.raises(ValueError, match=name):

@@ -9,24 +9,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcohort import rundir
-from fedcohort.experiments.comparison import Comparison, Place, places
-from fedcohort.store import written_whole
+from fedcohort.files import atomic_write
+from fedcohort.lab import folder as rundir
+from fedcohort.lab.config import ComparisonConfig, RunKey, run_keys
 
 QUICK = settings(max_examples=100, deadline=None)
 
 
 def test_the_default_settings_come_back_from_toml():
-    assert Comparison.of(tomllib.loads(rundir.to_toml(Comparison().as_dict()))) == Comparison()
+    assert (
+        ComparisonConfig.from_dict(tomllib.loads(rundir.to_toml(ComparisonConfig().as_dict())))
+        == ComparisonConfig()
+    )
 
 
 def test_settings_of_every_type_come_back_from_toml(tmp_path):
-    of = Comparison(
+    of = ComparisonConfig(
         dataset='my "own" \\ data.npz', selectors=("random",), mus=(0.0, 1e-7, 2.5), deadline=3.25, max_norm=inf,
         samples_per_client=7, compiled=True, eta="auto", candidates=None, targets=(1.0,), learning_rate=1e-12,
     )  # fmt: skip
     rundir.write_settings(tmp_path, of.as_dict())
-    assert Comparison.of(rundir.read_settings(tmp_path / "settings.toml")) == of
+    assert ComparisonConfig.from_dict(rundir.read_settings(tmp_path / "settings.toml")) == of
     assert "candidates" not in rundir.read_settings(tmp_path / "settings.toml")
 
 
@@ -46,15 +49,21 @@ def test_settings_of_every_type_come_back_from_toml(tmp_path):
 def test_flat_values_come_back_from_toml(values):
     found = tomllib.loads(rundir.to_toml(values))
     assert found == values
-    assert {name: type(value) for name, value in found.items()} == {name: type(value) for name, value in values.items()}
+    assert {name: type(value) for name, value in found.items()} == {
+        name: type(value) for name, value in values.items()
+    }
 
 
 def test_an_unknown_setting_gets_the_nearest_name():
-    with pytest.raises(ValueError, match=r"setting must be one of .*, got 'cohorts'; did you mean 'cohort'"):
-        Comparison.of({"cohorts": 4})
+    with pytest.raises(
+        ValueError, match=r"setting must be one of .*, got 'cohorts'; did you mean 'cohort'"
+    ):
+        ComparisonConfig.from_dict({"cohorts": 4})
 
 
-@pytest.mark.parametrize("text", ["rounds = ", "\x00", "[a\nb"], ids=["cut off", "binary", "no table"])
+@pytest.mark.parametrize(
+    "text", ["rounds = ", "\x00", "[a\nb"], ids=["cut off", "binary", "no table"]
+)
 def test_a_settings_file_that_is_no_toml_is_refused_by_name(tmp_path, text):
     (tmp_path / "mine.toml").write_text(text)
     with pytest.raises(ValueError, match=r"mine\.toml must be a settings file in TOML, got"):
@@ -79,29 +88,45 @@ WRONG_TYPES = {
 def test_a_setting_of_the_wrong_type_or_range_is_refused_with_a_value_error_that_names_it(name):
     setting = name.strip()
     with pytest.raises(ValueError, match=rf"{setting.removesuffix('s')}|settings"):
-        Comparison.of({setting: WRONG_TYPES[name]})
+        ComparisonConfig.from_dict({setting: WRONG_TYPES[name]})
 
 
 def test_every_setting_says_what_it_means():
-    assert [setting.name for setting in fields(Comparison) if not setting.metadata.get("help")] == []
+    assert [
+        setting.name for setting in fields(ComparisonConfig) if not setting.metadata.get("help")
+    ] == []
 
 
 def test_runs_stand_in_the_order_of_their_selectors_and_none_is_missing():
-    of = Comparison(selectors=("random", "fedcs"), partitions=("iid",), mus=(0.0, 1.0), seeds=2, first_seed=5)
-    found = places(of)
+    of = ComparisonConfig(
+        selectors=("random", "fedcs"), partitions=("iid",), mus=(0.0, 1.0), seeds=2, first_seed=5
+    )
+    found = run_keys(of)
     assert len(found) == len(set(found)) == 2 * 1 * 2 * 2 * 2
     assert [place.selector for place in found] == ["random"] * 8 + ["fedcs"] * 8
-    assert Place("fedcs", "iid", "paper", 1.0, 6) in found
+    assert RunKey("fedcs", "iid", "paper", 1.0, 6) in found
 
 
 def nested():
     return {
         "round": 7,
         "mode": "together",
-        "engine": {"models": np.arange(6, dtype=np.float32).reshape(2, 3), "velocity": np.zeros((2, 3), np.float32)},
+        "engine": {
+            "models": np.arange(6, dtype=np.float32).reshape(2, 3),
+            "velocity": np.zeros((2, 3), np.float32),
+        },
         "selectors": {
-            "0": {"kind": "E3CS", "log_weights": np.array([[0.1, -np.inf], [np.inf, 1e-300]]), "rng": [{"state": 2**127 + 1}]},
-            "1": {"flags": np.array([True, False]), "ids": np.array([3, -1]), "empty": np.empty((0, 4)), "nothing": None},
+            "0": {
+                "kind": "E3CS",
+                "log_weights": np.array([[0.1, -np.inf], [np.inf, 1e-300]]),
+                "rng": [{"state": 2**127 + 1}],
+            },
+            "1": {
+                "flags": np.array([True, False]),
+                "ids": np.array([3, -1]),
+                "empty": np.empty((0, 4)),
+                "nothing": None,
+            },
         },
         "a number": 0.1,
     }
@@ -130,9 +155,13 @@ arrays = st.one_of(
     st.lists(st.booleans(), min_size=1, max_size=6).map(lambda v: np.array(v)[None].T),
     st.floats(allow_nan=False).map(np.array),
 )
-plain = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=5))
+plain = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=5)
+)
 names = st.text(st.sampled_from("ab/"), min_size=1, max_size=4)
-states = st.recursive(st.one_of(arrays, plain), lambda inner: st.dictionaries(names, inner, max_size=3), max_leaves=8)
+states = st.recursive(
+    st.one_of(arrays, plain), lambda inner: st.dictionaries(names, inner, max_size=3), max_leaves=8
+)
 
 
 @QUICK
@@ -166,7 +195,9 @@ def test_a_truncated_checkpoint_is_refused_by_name(tmp_path, part):
     path = tmp_path / "checkpoint.safetensors"
     data = path.read_bytes()
     path.write_bytes(data[: int(part * len(data))])
-    with pytest.raises(ValueError, match=r"checkpoint\.safetensors must be a checkpoint of fedcohort, got"):
+    with pytest.raises(
+        ValueError, match=r"checkpoint\.safetensors must be a checkpoint of fedcohort, got"
+    ):
         rundir.load_checkpoint(tmp_path)
 
 
@@ -178,7 +209,9 @@ def foreign_files():
         "model of someone else": save({"weight": np.zeros(3)}),
         "other metadata": save({"weight": np.zeros(3)}, metadata={"format": "pt"}),
         "state that is no json": save({}, metadata={"state": "{"}),
-        "state without its arrays": save({}, metadata={"state": '{"engine": {"array": "/engine", "in": "safetensors"}}'}),
+        "state without its arrays": save(
+            {}, metadata={"state": '{"engine": {"array": "/engine", "in": "safetensors"}}'}
+        ),
         "state that is no table": save({}, metadata={"state": "[1]"}),
     }
 
@@ -187,7 +220,9 @@ def foreign_files():
 def test_a_foreign_checkpoint_is_refused_by_name_and_left_alone(tmp_path, kind):
     path = tmp_path / "checkpoint.safetensors"
     path.write_bytes(foreign_files()[kind])
-    with pytest.raises(ValueError, match=r"checkpoint\.safetensors must be a checkpoint of fedcohort, got"):
+    with pytest.raises(
+        ValueError, match=r"checkpoint\.safetensors must be a checkpoint of fedcohort, got"
+    ):
         rundir.load_checkpoint(tmp_path)
     assert path.read_bytes() == foreign_files()[kind]
 
@@ -201,7 +236,10 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(tmp_path):
 
 def chunk(first, count):
     rounds = np.arange(first, first + count)
-    return {"accuracy": rounds[:, None] / 100 + [0.0, 0.5], "clients": np.tile(rounds[:, None, None], (1, 2, 3))}
+    return {
+        "accuracy": rounds[:, None] / 100 + [0.0, 0.5],
+        "clients": np.tile(rounds[:, None, None], (1, 2, 3)),
+    }
 
 
 @pytest.fixture
@@ -250,10 +288,12 @@ def test_a_chunk_written_again_takes_the_place_of_the_first(folder):
 
 
 def test_the_draft_of_a_chunk_that_a_killed_run_left_behind_does_no_harm(folder):
-    with written_whole(folder / "records" / "0000007.npz") as draft:
+    with atomic_write(folder / "records" / "0000007.npz") as draft:
         name = draft.name
         draft.write_bytes(b"")
-    (folder / "records" / "0000007.npz").rename(folder / "records" / name)  # as if killed before the last step
+    (folder / "records" / "0000007.npz").rename(
+        folder / "records" / name
+    )  # as if killed before the last step
     assert_same(rundir.load_records(folder, 7), chunk(0, 7))
 
 

@@ -8,10 +8,13 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import pytest
 
-from fedcohort.store import claim, load, read_settings, save, save_csv, written_whole
+from fedcohort.files import atomic_write, claim, load, read_settings, save, save_csv
 
 SETTINGS = {"experiment": "x", "rates": (0.1, 0.9), "eta": 0.5}
-ARRAYS = {"e3cs-0.5/counts": np.arange(2000).reshape(2, 1000), "random/expected": np.linspace(0, 1, 7)}
+ARRAYS = {
+    "e3cs-0.5/counts": np.arange(2000).reshape(2, 1000),
+    "random/expected": np.linspace(0, 1, 7),
+}
 
 
 @pytest.fixture
@@ -45,7 +48,7 @@ def zipped(**members):
 
 def test_a_file_is_put_in_place_only_when_written_whole(tmp_path):
     path = tmp_path / "new" / "file.txt"
-    with written_whole(path) as draft:
+    with atomic_write(path) as draft:
         draft.write_text("whole")
         assert not path.exists()
     assert path.read_text() == "whole"
@@ -58,7 +61,7 @@ def test_a_writer_that_fails_leaves_the_old_file_and_no_draft(tmp_path, trouble)
     path.write_text("old")
 
     def write_half():
-        with written_whole(path) as draft:
+        with atomic_write(path) as draft:
             draft.write_text("half of the n")
             raise trouble
 
@@ -68,7 +71,7 @@ def test_a_writer_that_fails_leaves_the_old_file_and_no_draft(tmp_path, trouble)
 
 
 def test_a_writer_that_fails_before_the_first_byte_leaves_nothing(tmp_path):
-    with pytest.raises(RuntimeError), written_whole(tmp_path / "file.txt"):
+    with pytest.raises(RuntimeError), atomic_write(tmp_path / "file.txt"):
         raise RuntimeError
     assert names(tmp_path) == []
 
@@ -125,7 +128,9 @@ def test_the_same_settings_may_claim_their_folder_again_tuples_or_lists(saved):
 )
 def test_other_settings_are_refused_unless_told_to_overwrite(saved, other):
     before = contents(saved)
-    with pytest.raises(ValueError, match=r"out must not hold results of other settings, got .*run; .*--overwrite"):
+    with pytest.raises(
+        ValueError, match=r"out must not hold results of other settings, got .*run; .*--overwrite"
+    ):
         claim(saved, other, overwrite=False)
     claim(saved, other, overwrite=True)
     assert contents(saved) == before
@@ -184,7 +189,12 @@ def test_damaged_results_are_refused_by_the_name_of_the_file(saved, place):
 
 @pytest.mark.parametrize(
     "content",
-    [b"hello, I am a text", npy(np.arange(3)), zipped(readme_txt="hello"), zipped(x_npy=npy(np.array([{1: 2}], dtype=object)))],
+    [
+        b"hello, I am a text",
+        npy(np.arange(3)),
+        zipped(readme_txt="hello"),
+        zipped(x_npy=npy(np.array([{1: 2}], dtype=object))),
+    ],
     ids=["text", "bare npy", "zip of something else", "pickled objects"],
 )
 def test_foreign_results_are_refused_by_the_name_of_the_file(saved, content):
@@ -234,4 +244,7 @@ def test_settings_on_disk_are_plain_json_of_the_dataclass(tmp_path):
         eta: float | str = "auto"
 
     save(tmp_path, asdict(Some()), {})
-    assert json.loads((tmp_path / "settings.json").read_text()) == {"rates": [0.1, 0.9], "eta": "auto"}
+    assert json.loads((tmp_path / "settings.json").read_text()) == {
+        "rates": [0.1, 0.9],
+        "eta": "auto",
+    }

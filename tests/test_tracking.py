@@ -11,9 +11,10 @@ import pytest
 sys.path.append(str(Path(__file__).parent / "reports"))
 from made_run import SMALL, comparison
 
-from fedcohort import cli, rundir
-from fedcohort.experiments.comparison import places
-from fedcohort.experiments.tracking import groups, tracked
+from fedcohort import cli
+from fedcohort.lab import folder as rundir
+from fedcohort.lab.config import run_keys
+from fedcohort.lab.tracking import groups, tracked
 from fedcohort.reports import figures
 
 GROUP = "primary-label paper random"
@@ -27,7 +28,11 @@ def told(kind, folder, kept, first, until, done):
 
 def wanted(kept):
     """Return what must be read back of one scheme, by round."""
-    rows = [row for row, p in enumerate(places(SMALL)) if (p.partition, p.selector) == ("primary-label", "random")]
+    rows = [
+        row
+        for row, p in enumerate(run_keys(SMALL))
+        if (p.partition, p.selector) == ("primary-label", "random")
+    ]
     used = np.cumsum(kept["valid"][:, rows].sum(axis=-1), axis=0)
     return {
         "accuracy": kept["accuracy"][:, rows].mean(axis=1),
@@ -41,7 +46,10 @@ def tensorboard(folder):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     events = EventAccumulator(str(folder / "tensorboard" / GROUP.replace(" ", "-"))).Reload()
-    return {tag: {event.step: event.value for event in events.Scalars(tag)} for tag in events.Tags()["scalars"]}
+    return {
+        tag: {event.step: event.value for event in events.Scalars(tag)}
+        for tag in events.Tags()["scalars"]
+    }
 
 
 def mlflow(folder):
@@ -52,7 +60,10 @@ def mlflow(folder):
     runs = [run for run in client.search_runs([experiment]) if run.info.run_name == GROUP]
     assert [(run.info.status, run.data.params["clients"]) for run in runs] == [("FINISHED", "8")]
     metrics = runs[0].data.metrics
-    return {tag: {m.step: m.value for m in client.get_metric_history(runs[0].info.run_id, tag)} for tag in metrics}
+    return {
+        tag: {m.step: m.value for m in client.get_metric_history(runs[0].info.run_id, tag)}
+        for tag in metrics
+    }
 
 
 READ = {"tensorboard": tensorboard, "mlflow": mlflow}
@@ -62,7 +73,9 @@ READ = {"tensorboard": tensorboard, "mlflow": mlflow}
 def kind(request, monkeypatch):
     module = {"tensorboard": "tensorboardX", "mlflow": "mlflow"}[request.param]
     if find_spec(module) is None and not os.environ.get("CI"):
-        pytest.skip(f"NOT INSTALLED: {module}, so logging to it is not tested: pip install -e '.[tracking,mlflow,dev]'")
+        pytest.skip(
+            f"NOT INSTALLED: {module}, so logging to it is not tested: pip install -e '.[tracking,mlflow,dev]'"
+        )
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     return request.param
 
@@ -81,19 +94,30 @@ def test_what_the_library_reads_back_is_what_the_records_say_also_after_a_resume
 def test_there_is_a_run_for_every_scheme_and_kind_of_run():
     found = groups(SMALL)
     assert len(found) == 4
-    assert sorted(row for rows in found.values() for row in rows) == list(range(len(places(SMALL))))
+    assert sorted(row for rows in found.values() for row in rows) == list(
+        range(len(run_keys(SMALL)))
+    )
 
 
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("--log", "tensorbord"), "log must be one of tensorboard, mlflow, got 'tensorbord'; did you mean 'tensorboard'"),
+        (
+            ("--log", "tensorbord"),
+            "log must be one of tensorboard, mlflow, got 'tensorbord'; did you mean 'tensorboard'",
+        ),
         (("--log", "mlflow"), "log mlflow needs mlflow: pip install 'fedcohort[mlflow]'"),
     ],
 )
-def test_a_log_that_cannot_be_written_is_refused_before_anything_is_begun(tmp_path, monkeypatch, capsys, args, message):
+def test_a_log_that_cannot_be_written_is_refused_before_anything_is_begun(
+    tmp_path, monkeypatch, capsys, args, message
+):
     monkeypatch.setitem(sys.modules, "mlflow", None)
-    monkeypatch.setattr(sys, "argv", ["fedcohort", "compare", "--rounds", "2", "--out", str(tmp_path / "run"), *args])
+    monkeypatch.setattr(
+        sys,
+        "argv",
+        ["fedcohort", "compare", "--rounds", "2", "--out", str(tmp_path / "run"), *args],
+    )
     with pytest.raises(SystemExit) as stop:
         cli.main()
     assert stop.value.code == 2
@@ -104,7 +128,16 @@ def test_a_log_that_cannot_be_written_is_refused_before_anything_is_begun(tmp_pa
 def test_compare_logs_what_it_records(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(figures, "available", lambda: False)
     args = "--clients 8 --cohort 3 --seeds 1 --selectors random --partitions iid --aggregations paper --rounds 3"
-    more = ["--samples-per-client", "20", "--mode", "one-by-one", "--out", str(tmp_path), "--log", "tensorboard"]
+    more = [
+        "--samples-per-client",
+        "20",
+        "--mode",
+        "one-by-one",
+        "--out",
+        str(tmp_path),
+        "--log",
+        "tensorboard",
+    ]
     monkeypatch.setattr(sys, "argv", ["fedcohort", "compare", *args.split(), *more])
     with pytest.raises(SystemExit) as stop:
         cli.main()

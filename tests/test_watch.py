@@ -10,8 +10,9 @@ import pytest
 sys.path.append(str(Path(__file__).parent / "reports"))
 from made_run import SMALL, comparison, round_row
 
-from fedcohort import cli, rundir
-from fedcohort.experiments.watching import follow
+from fedcohort import cli
+from fedcohort.lab import folder as rundir
+from fedcohort.lab.progress import follow
 
 module = import_module("fedcohort.cli.watch")
 
@@ -54,8 +55,12 @@ def test_a_comparison_is_followed_chunk_by_chunk(tmp_path):
         rows = slice(6, 12)  # the second of two schemes, two partitions, three seeds
         assert random.success == pytest.approx(kept["valid"][:done, rows].mean())
         assert random.accuracy == pytest.approx(kept["accuracy"][done - 1, rows].mean())
-        assert [one.client for one in random.asked] == kept["clients"][done - 1, 6].astype(str).tolist()
-        assert [one.came == "arrived" for one in random.asked] == kept["valid"][done - 1, 6].tolist()
+        assert [one.client for one in random.asked] == kept["clients"][done - 1, 6].astype(
+            str
+        ).tolist()
+        assert [one.came == "arrived" for one in random.asked] == kept["valid"][
+            done - 1, 6
+        ].tolist()
 
 
 def test_once_tells_how_far_a_run_is_in_plain_lines(call, tmp_path):
@@ -86,7 +91,11 @@ def test_watching_ends_when_the_run_ends(call, tmp_path, monkeypatch):
     code, out, err = call(tmp_path, "--every", "0.5")
     assert (code, err, pauses) == (0, "", [0.5, 0.5])
     told = [line for line in out.splitlines() if "runs: round" in line]
-    assert ["round 8 of 12" in told[0], told[1].endswith("round 12 of 12, finished"), len(told)] == [True, True, 2]
+    assert [
+        "round 8 of 12" in told[0],
+        told[1].endswith("round 12 of 12, finished"),
+        len(told),
+    ] == [True, True, 2]
 
 
 def test_an_interrupt_ends_the_watching_and_says_that_the_run_goes_on(call, tmp_path, monkeypatch):
@@ -103,9 +112,14 @@ def test_an_interrupt_ends_the_watching_and_says_that_the_run_goes_on(call, tmp_
 
 
 def test_a_flower_run_is_followed_through_its_journal(call, tmp_path):
-    (tmp_path / "run.json").write_text('{"rounds": 4, "selector": "e3cs-0.5", "cohort_size": 2, "clients": 3}')
+    (tmp_path / "run.json").write_text(
+        '{"rounds": 4, "selector": "e3cs-0.5", "cohort_size": 2, "clients": 3}'
+    )
     assert follow(tmp_path).look().done == 0
-    rows = [round_row(1, {"a": "arrived", "b": "lost"}), round_row(2, {"a": "arrived", "c": "stopped"})]
+    rows = [
+        round_row(1, {"a": "arrived", "b": "lost"}),
+        round_row(2, {"a": "arrived", "c": "stopped"}),
+    ]
     (tmp_path / "rounds.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     now = follow(tmp_path).look()
     assert (now.done, now.rounds, now.left, now.finished) == (2, 4, 5.0, False)  # 2.5 s a round

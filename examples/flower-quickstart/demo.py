@@ -14,24 +14,39 @@ from typing import Any
 from rich.console import Console
 
 from fedcohort.flower.loopback import Loopback
-from fedcohort.rundir import load_journal
+from fedcohort.lab.folder import load_journal
 
 APP = Path(__file__).parent
 FAULTS = {"0": "", "1": "", "2": "", "3": "slow", "4": "broken"}
 VICTIM, ROUNDS, DEADLINE = "2", 8, 25.0
-COLOURS = {"arrived": "green", "stopped": "yellow", "rejected": "magenta", "lost": "red", "failed": "red"}
+COLOURS = {
+    "arrived": "green",
+    "stopped": "yellow",
+    "rejected": "magenta",
+    "lost": "red",
+    "failed": "red",
+}
 console = Console(highlight=False)
 
 
 def main() -> int:
     """Play the demonstration; 0 if every round ended in time and nothing is left running."""
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.mkdtemp(prefix="fedcohort-demo-"))
+    folder = (
+        Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.mkdtemp(prefix="fedcohort-demo-"))
+    )
     with Loopback(folder) as lab:
-        console.print("A SuperLink and five SuperNodes: 3 is slow, 4 returns NaNs, 2 will be killed while it trains.")
+        console.print(
+            "A SuperLink and five SuperNodes: 3 is slow, 4 returns NaNs, 2 will be killed while it trains."
+        )
         lab.start_link()
         for client in FAULTS:
             start(lab, client)
-        config = {"folder": str(folder / "state"), "num-rounds": ROUNDS, "deadline": DEADLINE, "cohort-size": 4}
+        config = {
+            "folder": str(folder / "state"),
+            "num-rounds": ROUNDS,
+            "deadline": DEADLINE,
+            "cohort-size": 4,
+        }
         run = lab.submit(APP, config)
         rows = watch(lab, run, folder / "state" / "rounds.jsonl")
         status = lab.status(run)
@@ -61,14 +76,21 @@ def watch(lab: Loopback, run: int, journal: Path) -> list[dict[str, Any]]:
         for row in known[len(rows) :]:
             rows.append(row)
             chances = "  ".join(f"{row['probabilities'].get(client, 0):.2f}" for client in FAULTS)
-            fates = [f"{each['client']} [{COLOURS[each['status']]}]{each['status']}[/]" for each in row["asked"]]
+            fates = [
+                f"{each['client']} [{COLOURS[each['status']]}]{each['status']}[/]"
+                for each in row["asked"]
+            ]
             say(str(row["round"]), f"{row['seconds']:.1f}", chances, ", ".join(fates))
         trained = lab.log(f"client-{VICTIM}").count("Receiving: train message")
         if killed_after is None and len(rows) >= 2 and trained > worked:
             lab.kill(f"client-{VICTIM}")
             killed_after = len(rows)
             console.print(f"[red]client {VICTIM} is killed while it trains[/]")
-        elif killed_after is not None and f"client-{VICTIM}" not in lab.processes and len(rows) >= killed_after + 2:
+        elif (
+            killed_after is not None
+            and f"client-{VICTIM}" not in lab.processes
+            and len(rows) >= killed_after + 2
+        ):
             start(lab, VICTIM)
             console.print(f"[green]client {VICTIM} is started again[/]")
         worked = trained

@@ -24,7 +24,9 @@ def row_starts(shape: tuple[int, ...]) -> Ints:
 
 def pick(values: npt.NDArray[Any], ids: Ints) -> npt.NDArray[Any]:
     """Return values[..., ids]: take_along_axis on the last axis, at a fifth of its cost."""
-    picked: npt.NDArray[Any] = values.take(ids if values.ndim == 1 else ids + row_starts(values.shape))
+    picked: npt.NDArray[Any] = values.take(
+        ids if values.ndim == 1 else ids + row_starts(values.shape)
+    )
     return picked
 
 

@@ -21,13 +21,18 @@ def jain(counts: Ints) -> Floats:
     """Return Jain's index of counts [..., K]: 1 if all are equal, 1/K if one has everything; 1 if there is nothing."""
     total = counts.sum(axis=-1, dtype=np.float64)
     squares = (counts.astype(np.float64) ** 2).sum(axis=-1)
-    index = np.divide(total**2, counts.shape[-1] * squares, out=np.ones_like(total), where=squares > 0)
+    index = np.divide(
+        total**2, counts.shape[-1] * squares, out=np.ones_like(total), where=squares > 0
+    )
     return np.asarray(index)
 
 
 def class_quartiles(counts: Ints, classes: Ints) -> Floats:
     """Return Q1, median and Q3 of the selections within each class, averaged over runs: [classes, 3]."""
-    of_class = [np.percentile(counts[..., classes == c], [25, 50, 75], axis=-1) for c in range(int(classes.max()) + 1)]
+    of_class = [
+        np.percentile(counts[..., classes == c], [25, 50, 75], axis=-1)
+        for c in range(int(classes.max()) + 1)
+    ]
     return np.stack([q.reshape(3, -1).mean(axis=-1) for q in of_class])
 
 
@@ -51,7 +56,9 @@ def clairvoyant_value(answering: Ints, spare: Floats, floors: Floats) -> Floats:
     return floors * answering + np.minimum(spare, (1 - floors) * answering)
 
 
-def spare_and_floors(fractions: Floats, num_clients: int, cohort_size: int) -> tuple[Floats, Floats]:
+def spare_and_floors(
+    fractions: Floats, num_clients: int, cohort_size: int
+) -> tuple[Floats, Floats]:
     """Return R_t and sigma_t for the fractions phi_t of all rounds."""
     return cohort_size * (1 - fractions), fractions * cohort_size / num_clients
 
@@ -66,7 +73,9 @@ def corrected_bound(eta: float, spare: Floats, floors: Floats, num_clients: int)
     slots = spare / (1 - np.where(spare > 0, floors, 0.0))
     if not slots.max() > 0:
         return 0.0
-    return eta * float(spare.sum()) + num_clients / eta * log(num_clients / max(1.0, float(slots.max())))
+    return eta * float(spare.sum()) + num_clients / eta * log(
+        num_clients / max(1.0, float(slots.max()))
+    )
 
 
 def robust_bound(eta: float, spare: Floats, floors: Floats, num_clients: int) -> float:

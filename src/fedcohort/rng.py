@@ -7,7 +7,7 @@ from zlib import crc32
 import numpy as np
 
 from fedcohort.arrays import Floats
-from fedcohort.checks import whole
+from fedcohort.checks import check_int
 
 READ_AHEAD = 1500  # uniforms fetched per generator and refill: one Python call serves many rounds
 
@@ -21,7 +21,7 @@ class Uniforms(Protocol):
 def stream(seed: int, *purpose: str | int) -> np.random.Generator:
     """Return the generator of one purpose; adding a purpose never shifts another's draws."""
     words = (crc32(str(part).encode()) for part in purpose)
-    return np.random.Generator(np.random.PCG64([whole("seed", seed, 0), *words]))
+    return np.random.Generator(np.random.PCG64([check_int("seed", seed, 0), *words]))
 
 
 class Streams:
@@ -33,7 +33,9 @@ class Streams:
     def __init__(self, generators: Sequence[np.random.Generator]) -> None:
         for generator in generators:
             if not isinstance(generator.bit_generator, np.random.PCG64):
-                raise ValueError(f"generators drawn together must use PCG64, got {generator.bit_generator!r}")
+                raise ValueError(
+                    f"generators drawn together must use PCG64, got {generator.bit_generator!r}"
+                )
         if not generators:
             raise ValueError("generators must hold at least one generator, got none")
         self.generators = list(generators)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Bools, Floats, Ints, pick
-from fedcohort.checks import whole
+from fedcohort.checks import check_int
 from fedcohort.selection.protocol import Cohort, Outcome, Selector, answer_to
 
 
@@ -73,12 +73,14 @@ def play(
     learner = learner or NoTraining()
     if not deadline > 0:
         raise ValueError(f"deadline must be above 0, got {deadline}")
-    for round, row in zip(range(whole("rounds", rounds, 0)), world, strict=False):
+    for round, row in zip(range(check_int("rounds", rounds, 0)), world, strict=False):
         if round < start:
             continue
         answers = np.asarray(row)
         if answers.ndim == 0 or answers.shape[-1] < selector.num_clients:
-            raise ValueError(f"world must say something of all {selector.num_clients} clients, got a row {answers.shape}")
+            raise ValueError(
+                f"world must say something of all {selector.num_clients} clients, got a row {answers.shape}"
+            )
         cohort = selector.select(round)
         arrived, spent = _by_deadline(pick(answers, cohort.clients), deadline)
         returned = learner.train(round, cohort.clients, arrived)
@@ -98,7 +100,9 @@ def _by_deadline(answers: npt.NDArray[Any], deadline: float) -> tuple[Bools, Flo
         return answers, np.ones(answers.shape)
     if answers.dtype.kind != "f" or not (answers >= 0).all():
         got = "nan or less than 0" if answers.dtype.kind == "f" else answers.dtype
-        raise ValueError(f"world must say who answers (bool), or after how many seconds (float, inf for never), got {got}")
+        raise ValueError(
+            f"world must say who answers (bool), or after how many seconds (float, inf for never), got {got}"
+        )
     if deadline == inf and np.isinf(answers).any():
         raise ValueError("deadline must be finite where a client may never answer, got inf")
     return answers <= deadline, np.minimum(answers, deadline)
@@ -116,8 +120,15 @@ class Lockstep:
         """Ask every selector for its runs' cohorts [R, k]."""
         given = None if available is None else np.asarray(available)
         per_run = given is not None and given.ndim > 1
-        parts = np.split(given, self._borders) if given is not None and per_run else [given] * len(self.selectors)
-        self._asked = [selector.select(round, part) for selector, part in zip(self.selectors, parts, strict=True)]
+        parts = (
+            np.split(given, self._borders)
+            if given is not None and per_run
+            else [given] * len(self.selectors)
+        )
+        self._asked = [
+            selector.select(round, part)
+            for selector, part in zip(self.selectors, parts, strict=True)
+        ]
         clients = np.concatenate([cohort.clients for cohort in self._asked])
         return Cohort(round, clients, np.concatenate([cohort.inclusion for cohort in self._asked]))
 
@@ -125,12 +136,26 @@ class Lockstep:
         """Tell every selector about its own runs."""
         told = np.split(outcome.cohort.clients, self._borders)
         if not self._asked:
-            raise ValueError(f"update needs a cohort from select first, got an outcome for round {outcome.cohort.round}")
+            raise ValueError(
+                f"update needs a cohort from select first, got an outcome for round {outcome.cohort.round}"
+            )
         for asked, clients in zip(self._asked, told, strict=True):
-            answer_to(asked, Outcome(Cohort(outcome.cohort.round, clients, np.ones(clients.shape)), np.zeros(clients.shape)))
+            answer_to(
+                asked,
+                Outcome(
+                    Cohort(outcome.cohort.round, clients, np.ones(clients.shape)),
+                    np.zeros(clients.shape),
+                ),
+            )
         success = np.split(outcome.success, self._borders)
-        loss = [None] * len(self.selectors) if outcome.loss is None else np.split(outcome.loss, self._borders)
-        for selector, cohort, arrived, reported in zip(self.selectors, self._asked, success, loss, strict=True):
+        loss = (
+            [None] * len(self.selectors)
+            if outcome.loss is None
+            else np.split(outcome.loss, self._borders)
+        )
+        for selector, cohort, arrived, reported in zip(
+            self.selectors, self._asked, success, loss, strict=True
+        ):
             selector.update(Outcome(cohort, arrived, reported))
         self._asked = []
 

@@ -9,7 +9,23 @@ import numpy as np
 from fedcohort.arrays import Floats
 
 # one-sided 95 % quantiles of Student's t by degrees of freedom; beyond them, from the normal's
-T95 = (6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.796, 1.782, 1.771, 1.761, 1.753)
+T95 = (
+    6.314,
+    2.920,
+    2.353,
+    2.132,
+    2.015,
+    1.943,
+    1.895,
+    1.860,
+    1.833,
+    1.812,
+    1.796,
+    1.782,
+    1.771,
+    1.761,
+    1.753,
+)
 Z95 = 1.645
 
 
@@ -32,7 +48,9 @@ class Estimate:
         """Return the estimate of a log as a ratio, with its standard error."""
         if not self.runs:
             return "-"
-        return f"{exp(self.mean):.2f}×" + ("" if isnan(self.error) else f" ± {exp(self.mean) * self.error:.2f}")
+        return f"{exp(self.mean):.2f}×" + (
+            "" if isnan(self.error) else f" ± {exp(self.mean) * self.error:.2f}"
+        )
 
 
 def sd(values: Floats) -> float:
@@ -44,10 +62,18 @@ def t95(degrees: int) -> float:
     """Return the quantile; beyond the table by the first terms of its expansion in 1 / degrees, right to 0.001."""
     if degrees <= len(T95):
         return T95[degrees - 1]
-    return Z95 + (Z95**3 + Z95) / (4 * degrees) + (5 * Z95**5 + 16 * Z95**3 + 3 * Z95) / (96 * degrees**2)
+    return (
+        Z95
+        + (Z95**3 + Z95) / (4 * degrees)
+        + (5 * Z95**5 + 16 * Z95**3 + 3 * Z95) / (96 * degrees**2)
+    )
 
 
 def estimate(values: Sequence[float]) -> Estimate:
     """Return mean and standard error of values over seeds; of none, nan."""
     known = np.asarray(values, dtype=np.float64)
-    return Estimate(float(known.mean()) if known.size else nan, sd(known) / sqrt(max(1, known.size)), int(known.size))
+    return Estimate(
+        float(known.mean()) if known.size else nan,
+        sd(known) / sqrt(max(1, known.size)),
+        int(known.size),
+    )

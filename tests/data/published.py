@@ -12,7 +12,11 @@ import numpy as np
 
 def idx(array):
     array = np.asarray(array, np.uint8)
-    return bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
+    return (
+        bytes([0, 0, 8, array.ndim])
+        + struct.pack(f">{array.ndim}I", *array.shape)
+        + array.tobytes()
+    )
 
 
 def idx_files(prefix, test, count=12, low=0, high=9, seed=0):
@@ -28,7 +32,9 @@ def idx_files(prefix, test, count=12, low=0, high=9, seed=0):
 def put(folder: Path, files, gzipped=False):
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
-        (folder / (f"{name}.gz" if gzipped else name)).write_bytes(gzip.compress(data, mtime=0) if gzipped else data)
+        (folder / (f"{name}.gz" if gzipped else name)).write_bytes(
+            gzip.compress(data, mtime=0) if gzipped else data
+        )
 
 
 def tar(path: Path, files, folder):
@@ -49,7 +55,13 @@ def cifar_batches(records=4, seed=0):
     """Six batches as {name: (images [n, 3072], labels [n])}."""
     rng = np.random.default_rng(seed)
     names = [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]
-    return {n: (rng.integers(0, 256, (records, 3072), np.uint8), rng.integers(0, 10, records).astype(np.uint8)) for n in names}
+    return {
+        n: (
+            rng.integers(0, 256, (records, 3072), np.uint8),
+            rng.integers(0, 10, records).astype(np.uint8),
+        )
+        for n in names
+    }
 
 
 def cifar_binary(batches):
@@ -66,12 +78,21 @@ def python2_pickle(x, y):
         return b"J" + struct.pack("<i", value)
 
     array = (
-        b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00t" + short(b"b") + b"tR"  # an empty array ...
+        b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00t"
+        + short(b"b")
+        + b"tR"  # an empty array ...
         b"(K\x01(" + number(len(x)) + number(3072) + b"t"  # ... and its state: version, shape,
         b"cnumpy\ndtype\n(" + short(b"u1") + b"K\x00K\x01tR"  # type with its own state,
         b"(K\x03" + short(b"|") + b"NNN" + number(-1) + number(-1) + b"K\x00tb"
         b"\x89T" + struct.pack("<i", x.size) + x.tobytes() + b"tb"  # not Fortran, the bytes
     )
     labels = b"](" + b"".join(b"K" + bytes([int(label)]) for label in y) + b"e"
-    entries = short(b"batch_label") + short(b"a batch") + short(b"labels") + labels + short(b"data") + array
+    entries = (
+        short(b"batch_label")
+        + short(b"a batch")
+        + short(b"labels")
+        + labels
+        + short(b"data")
+        + array
+    )
     return b"\x80\x02}(" + entries + b"u."

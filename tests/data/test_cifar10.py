@@ -66,13 +66,20 @@ def test_a_pixel_is_where_the_format_says_red_green_blue_row_by_row():
 @pytest.mark.parametrize("version", PICKLED)
 def test_the_python_version_is_read_whoever_pickled_it(tmp_path, version):
     batches = cifar_batches(RECORDS)
-    put(tmp_path / "cifar-10-batches-py", {name: PICKLED[version](x, y) for name, (x, y) in batches.items()})
+    put(
+        tmp_path / "cifar-10-batches-py",
+        {name: PICKLED[version](x, y) for name, (x, y) in batches.items()},
+    )
     assert same(get(tmp_path), batches)
 
 
 def test_both_versions_are_read_from_their_archives_and_nothing_is_unpacked(tmp_path):
     batches = cifar_batches(RECORDS)
-    tar(tmp_path / "cifar-10-python.tar.gz", {n: python2_pickle(x, y) for n, (x, y) in batches.items()}, "cifar-10-batches-py")
+    tar(
+        tmp_path / "cifar-10-python.tar.gz",
+        {n: python2_pickle(x, y) for n, (x, y) in batches.items()},
+        "cifar-10-batches-py",
+    )
     assert same(get(tmp_path), batches)
     other = cifar_batches(RECORDS, seed=1)
     tar(tmp_path / "cifar-10-binary.tar.gz", cifar_binary(other), "cifar-10-batches-bin")
@@ -88,7 +95,11 @@ def test_an_archive_cannot_write_outside_nor_smuggle_in_a_link(tmp_path):
             member = tarfile.TarInfo(f"../../{name}")
             member.size = len(data)
             if name == "test_batch.bin":
-                member.type, member.linkname, member.size = tarfile.SYMTYPE, str(tmp_path / "secret"), 0
+                member.type, member.linkname, member.size = (
+                    tarfile.SYMTYPE,
+                    str(tmp_path / "secret"),
+                    0,
+                )
             archive.addfile(member, io.BytesIO(data))
     with pytest.raises(ValueError, match=r"lacks test_batch\.bin"):
         get(tmp_path)
@@ -107,7 +118,9 @@ def test_a_truncated_archive_is_refused(tmp_path):
 def test_a_truncated_batch_is_refused_even_at_the_border_of_a_record(cut):
     files = cifar_binary(cifar_batches(RECORDS))
     files["data_batch_3.bin"] = files["data_batch_3.bin"][:-cut]
-    with pytest.raises(ValueError, match=r"data_batch_3\.bin must hold 4 records of 3073 bytes, got"):
+    with pytest.raises(
+        ValueError, match=r"data_batch_3\.bin must hold 4 records of 3073 bytes, got"
+    ):
         from_binary(files, RECORDS)
 
 
@@ -120,9 +133,13 @@ def test_the_registered_loader_asks_for_all_ten_thousand_records(tmp_path):
 def test_a_label_out_of_range_is_refused_in_both_versions():
     batches = cifar_batches(RECORDS)
     batches["test_batch"][1][2] = 10
-    with pytest.raises(ValueError, match=r"test_batch\.bin must be labels between 0 and 9, got 10 at position 2"):
+    with pytest.raises(
+        ValueError, match=r"test_batch\.bin must be labels between 0 and 9, got 10 at position 2"
+    ):
         from_binary(cifar_binary(batches), RECORDS)
-    with pytest.raises(ValueError, match="test_batch must be labels between 0 and 9, got 10 at position 2"):
+    with pytest.raises(
+        ValueError, match="test_batch must be labels between 0 and 9, got 10 at position 2"
+    ):
         from_python({name: python2_pickle(x, y) for name, (x, y) in batches.items()}, RECORDS)
 
 
@@ -146,7 +163,9 @@ class Malicious:
 )
 def test_a_malicious_pickle_is_refused_before_anything_runs(tmp_path, evil, named):
     data = pickle.dumps(evil(tmp_path / "done"), protocol=2)
-    with pytest.raises(ValueError, match=rf"batch_1 cannot be read .* asks for \w+\.{named}, .* nothing was run"):
+    with pytest.raises(
+        ValueError, match=rf"batch_1 cannot be read .* asks for \w+\.{named}, .* nothing was run"
+    ):
         unpickle(data, "batch_1")
     assert not (tmp_path / "done").exists()
 
@@ -158,11 +177,22 @@ def test_a_malicious_pickle_is_refused_before_anything_runs(tmp_path, evil, name
         (b"\x80\x02}(U", "cannot be read as a CIFAR-10 batch"),
         (pickle.dumps([1, 2]), "must hold a dictionary, got list"),
         (pickle.dumps({b"data": np.zeros((4, 3072), np.uint8)}, 2), "and a list of 4 'labels'"),
-        (pickle.dumps({b"data": np.zeros((3, 3072), np.uint8), b"labels": [0] * 3}, 2), r"'data' of shape \(4, 3072\)"),
-        (pickle.dumps({b"data": np.zeros((4, 3072), np.float32), b"labels": [0] * 4}, 2), "arrays must be of type u1"),
-        (pickle.dumps({b"data": np.zeros((4, 3072), np.uint8), b"labels": ["a"] * 4}, 2), "must be whole numbers"),
+        (
+            pickle.dumps({b"data": np.zeros((3, 3072), np.uint8), b"labels": [0] * 3}, 2),
+            r"'data' of shape \(4, 3072\)",
+        ),
+        (
+            pickle.dumps({b"data": np.zeros((4, 3072), np.float32), b"labels": [0] * 4}, 2),
+            "arrays must be of type u1",
+        ),
+        (
+            pickle.dumps({b"data": np.zeros((4, 3072), np.uint8), b"labels": ["a"] * 4}, 2),
+            "must be whole numbers",
+        ),
     ],
 )
 def test_a_damaged_or_foreign_pickle_is_refused(data, message):
     with pytest.raises(ValueError, match=message):
-        from_python(dict.fromkeys([f"data_batch_{i}" for i in range(1, 6)] + ["test_batch"], data), RECORDS)
+        from_python(
+            dict.fromkeys([f"data_batch_{i}" for i in range(1, 6)] + ["test_batch"], data), RECORDS
+        )

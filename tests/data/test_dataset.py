@@ -35,13 +35,25 @@ def test_scaled_maps_bytes_to_minus_one_and_one_in_both_parts_and_leaves_floats_
         ({"x": IMAGES[:, 0]}, r"add the channel axis with x\[:, None\]"),
         ({"x": IMAGES.astype(np.int32)}, "x of mine must be uint8 images or floats, got int32"),
         ({"x": IMAGES.reshape(4, 12)}, "x of mine must be uint8 images or floats"),
-        ({"x": np.array([[1.0], [2.0], [np.nan], [0.0]])}, "x of mine must be finite, got nan in sample 2"),
-        ({"x": np.array([[1.0], [2.0], [1e300], [0.0]])}, "x of mine must be finite, got inf in sample 2"),
+        (
+            {"x": np.array([[1.0], [2.0], [np.nan], [0.0]])},
+            "x of mine must be finite, got nan in sample 2",
+        ),
+        (
+            {"x": np.array([[1.0], [2.0], [1e300], [0.0]])},
+            "x of mine must be finite, got inf in sample 2",
+        ),
         ({"x": IMAGES[:0], "y": LABELS[:0]}, "not empty"),
         ({"num_classes": 0}, "num_classes must be a whole number between 1 and 1000000, got 0"),
         ({"test_x": IMAGES}, "test_x and test_y of mine must come together, got no test_y"),
-        ({"test_x": IMAGES[:, :1], "test_y": LABELS}, r"test_x of mine must be like x, uint8 \[M, 3, 2, 2\], got uint8 \[M, 1"),
-        ({"test_x": IMAGES, "test_y": LABELS + 1}, "test_y of mine must be labels between 0 and 2, got 3 at position 2"),
+        (
+            {"test_x": IMAGES[:, :1], "test_y": LABELS},
+            r"test_x of mine must be like x, uint8 \[M, 3, 2, 2\], got uint8 \[M, 1",
+        ),
+        (
+            {"test_x": IMAGES, "test_y": LABELS + 1},
+            "test_y of mine must be labels between 0 and 2, got 3 at position 2",
+        ),
         ({"clients": [0, 1]}, "clients of mine must be 4 whole numbers or words"),
         ({"clients": [0.5, 1.0, 2.0, 3.0]}, "clients of mine must be 4 whole numbers or words"),
     ],
@@ -63,7 +75,10 @@ def test_equal_data_have_equal_digests_and_every_change_makes_another():
         {"test_x": IMAGES[:1], "test_y": LABELS[:1]},
     ]
     digests = [Dataset("mine", **base | change).digest for change in others]
-    assert Dataset("mine", **base).digest == Dataset("another name", **base | {"x": IMAGES.copy()}).digest
+    assert (
+        Dataset("mine", **base).digest
+        == Dataset("another name", **base | {"x": IMAGES.copy()}).digest
+    )
     assert len({Dataset("mine", **base).digest, *digests}) == 7
     assert Dataset("mine", **base | {"num_classes": 9}).digest != Dataset("mine", **base).digest
     numbers = [np.arange(4, dtype=kind) for kind in (np.int32, np.int64, np.uint8)]
@@ -88,8 +103,14 @@ def test_an_npz_gives_back_what_was_saved(tmp_path):
         ({"y": LABELS}, "must have the key 'x', got y"),
         ({"x": IMAGES}, "must have the key 'y', got x"),
         ({}, "must have the key 'x', got no key at all"),
-        ({"x": IMAGES, "y": LABELS.astype(object)}, "bad.npz cannot be read: the key 'y': Object arrays"),
-        ({"x": IMAGES, "y": LABELS, "num_classes": np.array([3, 3])}, "bad.npz: num_classes must be one number, got 2"),
+        (
+            {"x": IMAGES, "y": LABELS.astype(object)},
+            "bad.npz cannot be read: the key 'y': Object arrays",
+        ),
+        (
+            {"x": IMAGES, "y": LABELS, "num_classes": np.array([3, 3])},
+            "bad.npz: num_classes must be one number, got 2",
+        ),
         (
             {"x": IMAGES, "y": np.full(LABELS.shape, 2**63, np.uint64)},
             f"bad.npz: num_classes must be a whole number between 1 and 1000000, got {2**63 + 1}",
@@ -102,7 +123,10 @@ def test_an_npz_gives_back_what_was_saved(tmp_path):
             {"x": IMAGES, "y": LABELS, "num_classes": 3.9},
             "bad.npz: num_classes must be a whole number between 1 and 1000000, got 3.9",
         ),
-        ({"x": IMAGES, "y": LABELS, "num_classes": 2}, "bad.npz: y of bad must be labels between 0 and 1, got 2 at position 2"),
+        (
+            {"x": IMAGES, "y": LABELS, "num_classes": 2},
+            "bad.npz: y of bad must be labels between 0 and 1, got 2 at position 2",
+        ),
     ],
 )
 def test_a_bad_npz_is_refused_with_file_and_key(tmp_path, arrays, message):
@@ -131,8 +155,12 @@ def test_images_are_scaled_as_asked_and_a_test_set_like_the_training_set():
     data = Dataset("x", x, np.array([0, 1]), 2, x[:1], np.array([0]))
     np.testing.assert_allclose(data.scaled("unit").x.ravel(), [0, 1, 0.2, 0.4], rtol=1e-6)
     mean, sd = 102, np.sqrt((102**2 + 153**2 + 51**2 + 0) / 4)
-    np.testing.assert_allclose(data.scaled("standard").x.ravel(), (x.ravel().astype(float) - mean) / sd, rtol=1e-6)
+    np.testing.assert_allclose(
+        data.scaled("standard").x.ravel(), (x.ravel().astype(float) - mean) / sd, rtol=1e-6
+    )
     np.testing.assert_array_equal(data.scaled("standard").test_x, data.scaled("standard").x[:1])
     assert (Dataset("flat", x * 0, np.array([0, 1]), 2).scaled("standard").x == 0).all()
-    with pytest.raises(ValueError, match="scaling must be one of symmetric, unit, standard, got 'none'"):
+    with pytest.raises(
+        ValueError, match="scaling must be one of symmetric, unit, standard, got 'none'"
+    ):
         data.scaled("none")

@@ -40,7 +40,9 @@ class Handler(BaseHTTPRequestHandler):
         if content is None:
             self.send_error(404)
             return
-        start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted and server.ranges else 0
+        start = (
+            int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted and server.ranges else 0
+        )
         if start >= len(content):
             self.send_response(416)
             self.send_header("Content-Range", f"bytes */{len(content)}")
@@ -81,7 +83,12 @@ def left(folder):
 
 def test_a_file_arrives_whole_and_progress_is_told(server, tmp_path):
     told = []
-    path = fetch(server.url("file"), tmp_path / "new" / "file", checksum=md5(CONTENT), progress=lambda *n: told.append(n))
+    path = fetch(
+        server.url("file"),
+        tmp_path / "new" / "file",
+        checksum=md5(CONTENT),
+        progress=lambda *n: told.append(n),
+    )
     assert path.read_bytes() == CONTENT
     assert told[-1] == (len(CONTENT), len(CONTENT))
     assert [done for done, _ in told] == sorted(done for done, _ in told)
@@ -106,7 +113,12 @@ def test_a_file_that_is_there_is_not_fetched_again(server, tmp_path):
 def test_a_connection_cut_half_way_is_taken_up_where_it_stopped(server, tmp_path):
     server.cuts = 2
     told = []
-    fetch(server.url("file"), tmp_path / "file", checksum=md5(CONTENT), progress=lambda *n: told.append(n))
+    fetch(
+        server.url("file"),
+        tmp_path / "file",
+        checksum=md5(CONTENT),
+        progress=lambda *n: told.append(n),
+    )
     assert (tmp_path / "file").read_bytes() == CONTENT
     assert [wanted for _, wanted in server.asked] == [None, "bytes=500000-", "bytes=750000-"]
     assert {total for _, total in told} == {len(CONTENT)}
@@ -121,7 +133,8 @@ def test_a_server_that_ignores_ranges_is_read_from_the_start(server, tmp_path):
 def test_what_an_earlier_attempt_left_is_kept_and_used(server, tmp_path):
     server.cuts = 100
     with pytest.raises(
-        DataNotFound, match=r"was cut after \d+ of 1000000 bytes .* is kept in file\.part.* put the file as file"
+        DataNotFound,
+        match=r"was cut after \d+ of 1000000 bytes .* is kept in file\.part.* put the file as file",
     ):
         fetch(server.url("file"), tmp_path / "file", checksum=md5(CONTENT))
     kept = (tmp_path / "file.part").stat().st_size
@@ -148,12 +161,18 @@ def test_a_wrong_file_is_discarded_with_both_sums_and_the_next_attempt_succeeds(
         fetch(server.url("file"), tmp_path / "file", checksum=md5(CONTENT))
     assert left(tmp_path) == []
     server.files["file"] = CONTENT
-    assert fetch(server.url("file"), tmp_path / "file", checksum=md5(CONTENT)).read_bytes() == CONTENT
+    assert (
+        fetch(server.url("file"), tmp_path / "file", checksum=md5(CONTENT)).read_bytes() == CONTENT
+    )
 
 
 def test_two_at_once_share_one_download(server, tmp_path):
     jobs = [
-        threading.Thread(target=fetch, args=(server.url("file"), tmp_path / "file"), kwargs={"checksum": md5(CONTENT)})
+        threading.Thread(
+            target=fetch,
+            args=(server.url("file"), tmp_path / "file"),
+            kwargs={"checksum": md5(CONTENT)},
+        )
         for _ in range(4)
     ]
     for job in jobs:
@@ -166,7 +185,8 @@ def test_two_at_once_share_one_download(server, tmp_path):
 
 def test_without_a_network_the_message_says_which_file_to_put_where(server, tmp_path):
     with pytest.raises(
-        DataNotFound, match=r"/none could not be downloaded: HTTP Error 404.*; download http://\S+/none elsewhere"
+        DataNotFound,
+        match=r"/none could not be downloaded: HTTP Error 404.*; download http://\S+/none elsewhere",
     ):
         fetch(server.url("none"), tmp_path / "none", checksum=md5(CONTENT))
     with pytest.raises(DataNotFound) as caught:
@@ -222,22 +242,34 @@ def test_of_four_files_only_the_missing_are_fetched_and_all_missing_are_named(se
     mnist = from_server(server, MNIST, *names)
     put(tmp_path / "mnist", {"train-images-idx3-ubyte": files["train-images-idx3-ubyte"]})
     held, server.files = server.files, {names[1]: server.files[names[1]]}
-    with pytest.raises(DataNotFound, match=rf"put the file as {names[2]} into .*mnist; download .* put the file as {names[3]}"):
+    with pytest.raises(
+        DataNotFound,
+        match=rf"put the file as {names[2]} into .*mnist; download .* put the file as {names[3]}",
+    ):
         obtain(mnist, tmp_path, True, None)
     server.files = held
     np.testing.assert_array_equal(obtain(mnist, tmp_path, True, None).y, y)
-    assert [path for path, _ in server.asked] == [f"/{name}" for name in (names[1], names[2], names[2], names[3])]
+    assert [path for path, _ in server.asked] == [
+        f"/{name}" for name in (names[1], names[2], names[2], names[3])
+    ]
 
 
 def test_an_archive_that_cannot_be_used_is_kept_and_nothing_is_unpacked(server, tmp_path):
     tar(tmp_path / "made.tar.gz", {"data_batch_1.bin": b"short"}, "cifar-10-batches-bin")
     server.files["cifar-10-binary.tar.gz"] = (tmp_path / "made.tar.gz").read_bytes()
     with pytest.raises(ValueError, match=r"lacks data_batch_2\.bin"):
-        obtain(from_server(server, source(4), "cifar-10-binary.tar.gz"), tmp_path / "data", True, None)
+        obtain(
+            from_server(server, source(4), "cifar-10-binary.tar.gz"), tmp_path / "data", True, None
+        )
     assert left(tmp_path / "data" / "cifar10") == ["cifar-10-binary.tar.gz"]
 
 
 def test_a_source_whose_files_are_not_its_own_is_said_so(server, tmp_path):
-    odd = Source("odd", ("odd",), (Form(("other",), lambda files: None),), (Remote(server.url("file"), md5(CONTENT)),))
+    odd = Source(
+        "odd",
+        ("odd",),
+        (Form(("other",), lambda files: None),),
+        (Remote(server.url("file"), md5(CONTENT)),),
+    )
     with pytest.raises(DataNotFound, match="must hold other after the download"):
         obtain(odd, tmp_path, True, None)

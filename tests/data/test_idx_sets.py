@@ -34,7 +34,10 @@ def test_idx_gives_back_the_array_plain_or_gzipped(packed):
         (lambda data: b"\0\0\x08\x01" + data[4:], "unsigned bytes with 3 axes, got '00 00 08 01'"),
         (lambda data: b"<html>" + data, "must start like an IDX file"),
         (lambda data: gzip.compress(data)[:-12], "file is damaged or truncated"),
-        (lambda data: gzip.compress(data)[:20] + b"????" + gzip.compress(data)[24:], "file is damaged or truncated"),
+        (
+            lambda data: gzip.compress(data)[:20] + b"????" + gzip.compress(data)[24:],
+            "file is damaged or truncated",
+        ),
     ],
 )
 def test_a_spoilt_idx_file_is_refused(spoil, message):
@@ -43,7 +46,9 @@ def test_a_spoilt_idx_file_is_refused(spoil, message):
 
 
 @pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize(("name", "folder"), [("mnist", "MNIST/raw"), ("fashion-mnist", "fashion-mnist")])
+@pytest.mark.parametrize(
+    ("name", "folder"), [("mnist", "MNIST/raw"), ("fashion-mnist", "fashion-mnist")]
+)
 def test_mnist_and_its_kin_are_read_as_published(tmp_path, name, folder, packed):
     files, (x, y, test_x, test_y) = idx_files("", "t10k")
     put(tmp_path / folder, files, packed)
@@ -68,16 +73,24 @@ def test_emnist_letters_are_turned_upright_and_counted_from_zero(tmp_path):
     put(tmp_path, files, gzipped=True)
     data = load("emnist-letters", tmp_path, download=False)
     assert data.num_classes == 26
-    np.testing.assert_array_equal(data.x[:, 0].transpose(0, 2, 1), x)  # turned once more, they are as published
+    np.testing.assert_array_equal(
+        data.x[:, 0].transpose(0, 2, 1), x
+    )  # turned once more, they are as published
     np.testing.assert_array_equal(data.test_x[3, 0, 5, 20], test_x[3, 20, 5])
     np.testing.assert_array_equal(data.y + 1, y)
     np.testing.assert_array_equal(data.test_y + 1, test_y)
 
 
 @pytest.mark.parametrize("archive", ["gzip.zip", "emnist-gzip.zip"])
-def test_emnist_letters_are_read_from_the_official_archive_and_nothing_is_unpacked(tmp_path, archive):
+def test_emnist_letters_are_read_from_the_official_archive_and_nothing_is_unpacked(
+    tmp_path, archive
+):
     files, (_, y, _, _) = idx_files("emnist-letters-", "test", low=1, high=26)
-    zipped(tmp_path / archive, {**files, "emnist-digits-train-images-idx3-ubyte": b"another set"}, "gzip")
+    zipped(
+        tmp_path / archive,
+        {**files, "emnist-digits-train-images-idx3-ubyte": b"another set"},
+        "gzip",
+    )
     np.testing.assert_array_equal(load("emnist-letters", tmp_path, download=False).y + 1, y)
     assert [path.name for path in tmp_path.iterdir()] == [archive]
 
@@ -85,17 +98,26 @@ def test_emnist_letters_are_read_from_the_official_archive_and_nothing_is_unpack
 def test_labels_out_of_range_are_refused_with_file_and_label(tmp_path):
     files, _ = idx_files("emnist-letters-", "test", low=1, high=26)
     put(tmp_path, files | {"emnist-letters-train-labels-idx1-ubyte": idx([1] * 11 + [0])})
-    with pytest.raises(ValueError, match="train-labels-idx1-ubyte must be labels between 1 and 26, got 0 at position 11"):
+    with pytest.raises(
+        ValueError,
+        match="train-labels-idx1-ubyte must be labels between 1 and 26, got 0 at position 11",
+    ):
         load("emnist-letters", tmp_path, download=False)
     put(tmp_path, files | {"emnist-letters-test-labels-idx1-ubyte": idx([27] * 6)})
-    with pytest.raises(ValueError, match=r"in .* cannot be used: emnist-letters-test-labels-idx1-ubyte must be .* got 27"):
+    with pytest.raises(
+        ValueError,
+        match=r"in .* cannot be used: emnist-letters-test-labels-idx1-ubyte must be .* got 27",
+    ):
         load("emnist-letters", tmp_path, download=False)
 
 
 def test_images_and_labels_of_different_number_are_refused(tmp_path):
     files, _ = idx_files("", "t10k")
     put(tmp_path / "mnist", files | {"train-labels-idx1-ubyte": idx([1, 2])})
-    with pytest.raises(ValueError, match=r"mnist in .* cannot be used: x and y of mnist must be equally long, got 12 and 2"):
+    with pytest.raises(
+        ValueError,
+        match=r"mnist in .* cannot be used: x and y of mnist must be equally long, got 12 and 2",
+    ):
         load("mnist", tmp_path, download=False)
 
 

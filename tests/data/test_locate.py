@@ -33,11 +33,21 @@ def test_without_scikit_learn_the_message_says_what_to_install(monkeypatch):
 
 def test_importing_the_package_needs_numpy_alone():
     code = "import sys, fedcohort.data; print([m for m in ('sklearn', 'torch', 'matplotlib', 'rich') if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        == "[]\n"
+    )
 
 
 def test_directories_are_searched_in_the_stated_order(monkeypatch, tmp_path):
-    places = [tmp_path / "given", tmp_path / "told", tmp_path / "cache" / "fedcohort", tmp_path / "system"]
+    places = [
+        tmp_path / "given",
+        tmp_path / "told",
+        tmp_path / "cache" / "fedcohort",
+        tmp_path / "system",
+    ]
     monkeypatch.setenv("FEDCOHORT_DATA", str(places[1]))
     assert directories(places[0]) == places
     for seed, place in reversed(list(enumerate(places))):
@@ -65,8 +75,13 @@ def test_what_is_nowhere_says_where_it_looked_and_which_file_to_put_where(tmp_pa
     with pytest.raises(DataNotFound) as caught:
         load(name, tmp_path, download=False)
     message = str(caught.value)
-    assert message.startswith(f"{name} is in none of the data directories {tmp_path}, {tmp_path / 'cache' / 'fedcohort'}")
-    found = re.findall(r"download (https://\S+) elsewhere and put the file as (\S+) into the directory (\S+?)(?:;|$)", message)
+    assert message.startswith(
+        f"{name} is in none of the data directories {tmp_path}, {tmp_path / 'cache' / 'fedcohort'}"
+    )
+    found = re.findall(
+        r"download (https://\S+) elsewhere and put the file as (\S+) into the directory (\S+?)(?:;|$)",
+        message,
+    )
     assert found
     for url, file, folder in found:
         assert url.endswith(f"/{file}")
@@ -74,7 +89,9 @@ def test_what_is_nowhere_says_where_it_looked_and_which_file_to_put_where(tmp_pa
 
 
 def test_an_unknown_name_is_answered_with_the_nearest():
-    with pytest.raises(ValueError, match=r"dataset must be one of digits, cifar10, .* did you mean 'cifar10'"):
+    with pytest.raises(
+        ValueError, match=r"dataset must be one of digits, cifar10, .* did you mean 'cifar10'"
+    ):
         load("cifar-10")
 
 

@@ -8,7 +8,9 @@ from fedcohort.rng import stream
 
 
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=8), st.floats(0, 1), st.integers(0, 99))
-def test_every_sample_goes_to_exactly_one_side_and_training_keeps_at_least_one(sizes, fraction, seed):
+def test_every_sample_goes_to_exactly_one_side_and_training_keeps_at_least_one(
+    sizes, fraction, seed
+):
     parts = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
     train, test = reserve(parts, stream(seed, "reserve"), fraction)
     for part, kept, held in zip(parts, train, test, strict=True):

@@ -37,7 +37,8 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 BLOCK = re.compile(
-    r"(?:<!-- (?P<mark>run|not run: [^>]+?) -->\n)?^```(?P<kind>\w*)(?P<info>[^\n]*)\n(?P<text>.*?)^```$", re.M | re.S
+    r"(?:<!-- (?P<mark>run|not run: [^>]+?) -->\n)?^```(?P<kind>\w*)(?P<info>[^\n]*)\n(?P<text>.*?)^```$",
+    re.M | re.S,
 )
 TITLE = re.compile(r'title="([^"]+)"')
 TOOLS = ("flower-superlink", "flower-supernode", "flwr")
@@ -57,7 +58,11 @@ class Block:
     def commands(self) -> list[list[str]]:
         """The commands of a shell block in words, without comments, redirections and background marks."""
         joined = self.text.replace("\\\n", " ")
-        return [words for line in joined.splitlines() if (words := shlex.split(line.removesuffix("&"), comments=True))]
+        return [
+            words
+            for line in joined.splitlines()
+            if (words := shlex.split(line.removesuffix("&"), comments=True))
+        ]
 
 
 @dataclass
@@ -111,11 +116,15 @@ def blocks(page: Path) -> Iterator[Block]:
     """Yield the fenced blocks of a page, and see that none is left over."""
     text = page.read_text(encoding="utf-8")
     found = list(BLOCK.finditer(text))
-    assert 2 * len(found) == len(re.findall(r"^\s*```", text, re.M)), f"{page} has blocks that are indented or do not end"
+    assert 2 * len(found) == len(re.findall(r"^\s*```", text, re.M)), (
+        f"{page} has blocks that are indented or do not end"
+    )
     for match in found:
         title = TITLE.search(match["info"])
         line = text[: match.start("text")].count("\n")
-        yield Block(match["kind"], title[1] if title else "", match["mark"] or "", match["text"], line)
+        yield Block(
+            match["kind"], title[1] if title else "", match["mark"] or "", match["text"], line
+        )
 
 
 def understand(words: list[str], folder: Path) -> None:
@@ -128,15 +137,21 @@ def understand(words: list[str], folder: Path) -> None:
             assert flag in help_of(name, subcommand(name, rest)), f"{name} has no {flag}"
     elif name == "make":
         for target in rest:
-            assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.M), f"make has no {target}"
+            assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.M), (
+                f"make has no {target}"
+            )
     elif name in ("pip", ".venv/bin/pip"):
-        offered = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+        offered = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+            "optional-dependencies"
+        ]
         assert rest[0] == "install"
         for extra in re.findall(r"fedcohort\[([\w,-]+)\]", " ".join(rest)):
             assert set(extra.split(",")) <= offered.keys(), f"fedcohort has no extra {extra}"
     elif name == "python":
         scripts = [ROOT / "examples/flower-quickstart" / rest[0], folder / rest[0], ROOT / rest[0]]
-        assert rest[0] == "-m" or any(script.exists() for script in scripts), f"there is no {rest[0]}"
+        assert rest[0] == "-m" or any(script.exists() for script in scripts), (
+            f"there is no {rest[0]}"
+        )
     else:
         assert name in ("cd", "export", "git", "pytest"), f"nobody knows the command {name}"
 
@@ -155,7 +170,11 @@ def help_of(name: str, words: tuple[str, ...]) -> str:
     before, sys.argv = sys.argv, [name, *words, "--help"]
     out = io.StringIO()
     try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
+        with (
+            warnings.catch_warnings(),
+            contextlib.redirect_stdout(out),
+            contextlib.suppress(SystemExit),
+        ):
             warnings.simplefilter("ignore")
             script.load()()
     finally:

@@ -18,7 +18,9 @@ def test_a_notebook_is_kept_without_what_it_printed(path):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # of Jupyter's own making; those of the notebook stay in its kernel
+@pytest.mark.filterwarnings(
+    "ignore"
+)  # of Jupyter's own making; those of the notebook stay in its kernel
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_from_top_to_bottom(path, tmp_path, monkeypatch):
     import nbformat
@@ -26,4 +28,6 @@ def test_a_notebook_runs_from_top_to_bottom(path, tmp_path, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "agg")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
     notebook = nbformat.read(path, as_version=4)
-    nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    nbclient.NotebookClient(
+        notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()

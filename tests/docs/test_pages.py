@@ -77,7 +77,9 @@ def test_every_function_and_test_in_the_table_of_the_paper_exists():
     assert len(things) > 30
     assert [f"{file}::{name}" for file, name in tests if name not in functions(file)] == []
     assert [name for name in things if not exists(name)] == []
-    assert set(re.findall(r"`[^`]*test_[^`]*`", text)) == {f"`{file}::{name}`" for file, name in tests}
+    assert set(re.findall(r"`[^`]*test_[^`]*`", text)) == {
+        f"`{file}::{name}`" for file, name in tests
+    }
 
 
 def test_every_test_that_the_errata_name_exists():
@@ -102,7 +104,12 @@ def functions(file):
     """Return the names of the tests in a file, wherever it lies."""
     paths = list((ROOT / "tests").rglob(file))
     assert paths, f"there is no {file}"
-    return {node.name for path in paths for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)}
+    return {
+        node.name
+        for path in paths
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+    }
 
 
 def exists(name):
@@ -122,15 +129,39 @@ def exists(name):
 @pytest.mark.slow
 def test_the_selector_of_the_contributing_page_keeps_the_contract_of_all_selectors(tmp_path):
     """Register it before the tests are collected, and let the contract be played on it."""
-    (source,) = [block.text for block in blocks(ROOT / "CONTRIBUTING.md") if block.title == "selection/least_asked.py"]
+    (source,) = [
+        block.text
+        for block in blocks(ROOT / "CONTRIBUTING.md")
+        if block.title == "selection/least_asked.py"
+    ]
     assert len(source.strip().splitlines()) <= 48
     line = 'SELECTORS["least-asked"] = lambda of: LeastAsked(of.num_clients, of.cohort_size, rng=of.rng)'
-    assert "LeastAsked(of.num_clients, of.cohort_size, rng=of.rng)" in (ROOT / "CONTRIBUTING.md").read_text()
-    (tmp_path / "registers.py").write_text(f"{source}\nfrom fedcohort.selection.registry import SELECTORS\n{line}\n")
+    assert (
+        "LeastAsked(of.num_clients, of.cohort_size, rng=of.rng)"
+        in (ROOT / "CONTRIBUTING.md").read_text()
+    )
+    (tmp_path / "registers.py").write_text(
+        f"{source}\nfrom fedcohort.selection.registry import SELECTORS\n{line}\n"
+    )
     contract = ROOT / "tests/selection/test_selectors.py"
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "registers", "-k", "least-asked", str(contract)]
+    words = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "registers",
+        "-k",
+        "least-asked",
+        str(contract),
+    ]
     done = subprocess.run(
-        words, cwd=ROOT, capture_output=True, text=True, env={"PYTHONPATH": f"{tmp_path}:{ROOT / 'src'}"}, check=False
+        words,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": f"{tmp_path}:{ROOT / 'src'}"},
+        check=False,
     )
     assert done.returncode == 0, done.stdout
     assert int(re.search(r"(\d+) passed", done.stdout)[1]) > 20

@@ -34,7 +34,10 @@ def hooks():
 
 @pytest.mark.slow
 def test_the_site_builds_without_a_warning_and_every_page_is_there(site):
-    pages = {path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")}
+    pages = {
+        path.relative_to(ROOT / "docs").with_suffix(".html")
+        for path in (ROOT / "docs").rglob("*.md")
+    }
     assert pages <= {path.relative_to(site) for path in site.rglob("*.html")}
 
 
@@ -53,9 +56,15 @@ def test_the_reference_has_every_public_name(site):
     text = "".join(path.read_text(encoding="utf-8") for path in (site / "reference").glob("*.html"))
     from fedcohort import flower
 
-    names = [f"fedcohort.{name}" for name in fedcohort.__all__] + [f"fedcohort.flower.{name}" for name in flower.__all__]
+    names = [f"fedcohort.{name}" for name in fedcohort.__all__] + [
+        f"fedcohort.flower.{name}" for name in flower.__all__
+    ]
     anchors = set(re.findall(r'id="([\w.]+)"', text))
-    missing = [name for name in names if not any(anchor.split(".")[-1] == name.split(".")[-1] for anchor in anchors)]
+    missing = [
+        name
+        for name in names
+        if not any(anchor.split(".")[-1] == name.split(".")[-1] for anchor in anchors)
+    ]
     assert missing == []
 
 
@@ -65,7 +74,9 @@ def test_the_help_of_every_command_is_on_the_page(site):
 
     text = (site / "reference/command-line.html").read_text(encoding="utf-8")
     shown = set(re.findall(r"Usage: fedcohort (\w+)", text))
-    assert shown == {command.name or command.callback.__name__ for command in cli.app.registered_commands}
+    assert shown == {
+        command.name or command.callback.__name__ for command in cli.app.registered_commands
+    }
 
 
 @pytest.mark.slow
@@ -83,7 +94,9 @@ class Known:
         return name if name in self.names else None
 
 
-def test_links_of_an_included_file_lead_to_the_sites_own_copy_or_are_no_links(hooks, tmp_path, monkeypatch):
+def test_links_of_an_included_file_lead_to_the_sites_own_copy_or_are_no_links(
+    hooks, tmp_path, monkeypatch
+):
     monkeypatch.setattr(hooks, "ROOT", tmp_path)
     (tmp_path / "results").mkdir()
     (tmp_path / "results/README.md").write_text(
@@ -96,10 +109,14 @@ def test_links_of_an_included_file_lead_to_the_sites_own_copy_or_are_no_links(ho
         "## Results\n\n![curves](../results/figure6.svg) [more](../benchmarks.md#learning) `code` [web](https://a.b/c)\n"
         "```bash\n# no heading\n```\n### Tables\n"
     )
-    assert hooks.included("results/README.md", None, here, files, titled=False).startswith("# Results")
+    assert hooks.included("results/README.md", None, here, files, titled=False).startswith(
+        "# Results"
+    )
 
 
-def test_a_file_that_is_not_there_is_an_error_unless_the_page_says_what_to_show_instead(hooks, tmp_path, monkeypatch):
+def test_a_file_that_is_not_there_is_an_error_unless_the_page_says_what_to_show_instead(
+    hooks, tmp_path, monkeypatch
+):
     monkeypatch.setattr(hooks, "ROOT", tmp_path)
     here = hooks.PurePosixPath("paper/results.md")
     assert hooks.included("results/README.md", " not yet ", here, Known(), titled=True) == "not yet"

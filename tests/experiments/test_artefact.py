@@ -1,16 +1,31 @@
 from made import result
 
-from fedcohort.experiments.artefact import about
+from fedcohort.paper.artefact import about
 
 KEY = ("random", "iid", "paper", 0.0)
-COST = {"part": "p1", "torch": "2.13.0", "runs": 2, "timed_rounds": 40, "seconds": 10.0, "client_steps": 5000}
+COST = {
+    "part": "p1",
+    "torch": "2.13.0",
+    "runs": 2,
+    "timed_rounds": 40,
+    "seconds": 10.0,
+    "client_steps": 5000,
+}
 
 
 def test_a_line_for_each_part_says_where_it_was_trained_and_what_that_took():
     small = {"model": "mlp", "dataset": "digits"}
-    slow = [result(about=COST, first_seed=seed, compiled=True, **small) for seed in (0, 1)]  # nothing is compiled on a CPU
+    slow = [
+        result(about=COST, first_seed=seed, compiled=True, **small) for seed in (0, 1)
+    ]  # nothing is compiled on a CPU
     fast = [
-        result(about={"part": "p2", "gpu": "H1"}, device="cuda", precision="bf16", compiled=True, **small),
+        result(
+            about={"part": "p2", "gpu": "H1"},
+            device="cuda",
+            precision="bf16",
+            compiled=True,
+            **small,
+        ),
         result(about={"part": "p3"}, device="cuda", **small),
     ]
     assert about({KEY: slow}, {KEY: fast}) == [

@@ -4,9 +4,17 @@ import numpy as np
 import pytest
 from made import result
 
-from fedcohort.experiments.cells import Cell, cells, value, values
-from fedcohort.experiments.paper import setting
-from fedcohort.experiments.tabulate import cell_of, in_numbers, long_rows, ours, ours_alone, tables, theirs
+from fedcohort.paper.cells import Cell, cells, value, values
+from fedcohort.paper.setting import setting
+from fedcohort.paper.tabulate import (
+    cell_of,
+    in_numbers,
+    long_rows,
+    ours,
+    ours_alone,
+    tables,
+    theirs,
+)
 
 CURVE = (0.2, 0.46, 0.44, 0.45)
 
@@ -58,7 +66,10 @@ def test_fewer_rounds_than_the_papers_say_nothing_of_what_it_reached_later():
     assert Cell((inf, inf), inf, played=600).outside is None
     assert Cell((inf, inf), 500.0, played=600).outside is True
     assert ours(Cell((inf, inf), 700.0, played=600), [result()] * 2, 0.45) == "not in 600"
-    assert cell_of(setting("cifar10", {"rounds": 9}), ("random", "iid", "paper", 0.0), [], 0.45).played == 9
+    assert (
+        cell_of(setting("cifar10", {"rounds": 9}), ("random", "iid", "paper", 0.0), [], 0.45).played
+        == 9
+    )
 
 
 def test_mean_sd_and_difference_are_those_worked_by_hand():
@@ -98,7 +109,10 @@ def test_of_fewer_rounds_than_the_papers_every_table_says_so():
 
 
 def test_numbers_tell_never_from_not_yet():
-    runs = {"never": [result(accuracy=(0.1,) * 9)], "not yet": [result(accuracy=(0.1,) * 7, rounds=9)]}
+    runs = {
+        "never": [result(accuracy=(0.1,) * 9)],
+        "not yet": [result(accuracy=(0.1,) * 7, rounds=9)],
+    }
     told = {word: in_numbers(ours_alone(here, 0.45), here, 0.45) for word, here in runs.items()}
     assert {word: (row["runs"], row["pending"], row["reached"]) for word, row in told.items()} == {
         "never": (1, 0, 0),
@@ -121,7 +135,8 @@ def test_runs_that_have_not_come_that_far_are_counted_and_leave_the_spread_unkno
     of = setting("cifar10", {})
     key = ("random", "iid", "paper", 0.0)
     runs = [
-        result(of, curve, rounds=3, first_seed=seed) for seed, curve in enumerate(((0.1, 0.5, 0.5), (0.5,) * 3, (0.1, 0.1)))
+        result(of, curve, rounds=3, first_seed=seed)
+        for seed, curve in enumerate(((0.1, 0.5, 0.5), (0.5,) * 3, (0.1, 0.1)))
     ]
     assert ours(cell_of(of, key, runs, 0.45), runs, 0.45) == "2 ± 1 (2 of 3)"
     assert cell_of(of, key, runs, 0.45).outside is None
@@ -151,7 +166,11 @@ def test_cells_gather_the_seeds_of_a_scheme_in_order_and_leave_other_settings_ou
 def test_of_precisions_and_models_that_are_not_asked_for_the_most_common_is_taken():
     of = setting("cifar10", {"rounds": 4})
     fast = {"precision": "bf16", "device": "cuda"}
-    runs = [result(of, CURVE, first_seed=0), result(of, CURVE, first_seed=0, **fast), result(of, CURVE, first_seed=1, **fast)]
+    runs = [
+        result(of, CURVE, first_seed=0),
+        result(of, CURVE, first_seed=0, **fast),
+        result(of, CURVE, first_seed=1, **fast),
+    ]
     key = ("random", "iid", "paper", 0.0)
     assert [run.of.precision for run in cells(runs, [of])[0][0][key]] == ["bf16", "bf16"]
     assert [run.of.precision for run in cells(runs, [of], ("precision",))[0][0][key]] == ["float32"]
@@ -164,7 +183,10 @@ def test_what_is_asked_for_together_is_of_one_kind_and_the_rest_is_said_to_be_le
     runs = [result(of, CURVE), result(of, CURVE, first_seed=1), result(wider, CURVE, **other)]
     key = ("random", "iid", "paper", 0.0)
     (mine, theirs), said = cells(runs, [of, wider])
-    assert (len(mine[key]), theirs[key]) == (2, [])  # not a wider cohort of another network beside them
+    assert (len(mine[key]), theirs[key]) == (
+        2,
+        [],
+    )  # not a wider cohort of another network beside them
     assert said == [
         "Not shown: 1 run on cifar10 with model cifar-cnn-same; a table is of one kind, and --model and --precision choose it."
     ]
@@ -184,9 +206,13 @@ def test_published_values_stand_only_where_they_can_be_compared():
     assert cell_of(of, ("random", "iid", "normalised", 0.0), [], 0.45).paper is None
     inc, never = ("e3cs-inc", "iid", "paper", 0.0), ("fedcs", "iid", "paper", 0.0)
     assert cell_of(of, inc, [], 0.45).paper == 89
-    assert cell_of(setting("cifar10", {"rounds": 900}), inc, [], 0.45).paper is None  # it turns at a quarter of the rounds
+    assert (
+        cell_of(setting("cifar10", {"rounds": 900}), inc, [], 0.45).paper is None
+    )  # it turns at a quarter of the rounds
     assert cell_of(of, never, [], 0.65).paper == inf
-    assert cell_of(setting("cifar10", {"rounds": 2600}), never, [], 0.65).paper is None  # who knows what came of it later
+    assert (
+        cell_of(setting("cifar10", {"rounds": 2600}), never, [], 0.65).paper is None
+    )  # who knows what came of it later
 
 
 def test_the_table_of_two_seeds_is_the_one_worked_by_hand():
@@ -204,5 +230,14 @@ def test_the_table_of_two_seeds_is_the_one_worked_by_hand():
         "@65": "never", "paper @65": "515*", "final": "50.00 ± 0.00", "paper final": "71.46 (−21.46)*",
     }  # fmt: skip
     assert made["non-iid, FedProx"][0]["@45"] == "not run"
-    numbers = next(r for r in long_rows(of, found) if (r["selector"], r["partition"], r["mu"]) == ("random", "iid", 0.0))
-    assert (numbers["mean"], numbers["paper"], numbers["difference"], numbers["runs"]) == (111, 121, -10, 2)
+    numbers = next(
+        r
+        for r in long_rows(of, found)
+        if (r["selector"], r["partition"], r["mu"]) == ("random", "iid", 0.0)
+    )
+    assert (numbers["mean"], numbers["paper"], numbers["difference"], numbers["runs"]) == (
+        111,
+        121,
+        -10,
+        2,
+    )

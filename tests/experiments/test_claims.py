@@ -3,10 +3,9 @@ from math import inf, log
 import numpy as np
 import pytest
 
-from fedcohort.experiments import claims_selection as selection
-from fedcohort.experiments import claims_training as training
-from fedcohort.experiments.claims import CLAIMS, judge, report, worst
-from fedcohort.experiments.evidence import Asked, Check, Evidence, log_rounds, paired, published
+from fedcohort.paper.claims import selection, training
+from fedcohort.paper.claims.evidence import Asked, Check, Evidence, log_rounds, paired, published
+from fedcohort.paper.claims.verdicts import CLAIMS, judge, report, worst
 from fedcohort.statistics import estimate, t95
 
 CLAIM = {claim.name: claim for claim in CLAIMS}
@@ -15,7 +14,10 @@ CLAIM = {claim.name: claim for claim in CLAIMS}
 def trained(**by_scheme):
     """Return evidence in which each scheme has these values by seed, whatever the task, partition, mu and quantity."""
     named = {name.replace("_", "-"): dict(enumerate(values)) for name, values in by_scheme.items()}
-    return Evidence(lambda task, selector, *rest: named.get(selector, {}), {"cifar10": 100, "emnist-letters": 100})
+    return Evidence(
+        lambda task, selector, *rest: named.get(selector, {}),
+        {"cifar10": 100, "emnist-letters": 100},
+    )
 
 
 def asked(successes, counts=((1, 1),)):
@@ -34,7 +36,11 @@ def asked(successes, counts=((1, 1),)):
         ((0.5,), 0.6, "undecided"),
         ((-0.5,), 0.4, "fails"),
         ((0.0, 0.0), 0.0, "undecided"),
-        ((0.5, 0.5), 0.6, "undecided"),  # agreeing to the last digit, they say no more of the spread than one
+        (
+            (0.5, 0.5),
+            0.6,
+            "undecided",
+        ),  # agreeing to the last digit, they say no more of the spread than one
         ((0.5, 0.5), 0.4, "holds"),
         ((), 0.0, "not run"),
     ],
@@ -43,7 +49,9 @@ def test_a_comparison_is_decided_beyond_the_limit_of_students_t(values, noise, v
     assert Check("x", estimate(values), noise).verdict == verdict
 
 
-@pytest.mark.parametrize(("degrees", "quantile"), [(1, 6.314), (15, 1.753), (16, 1.746), (19, 1.729), (99, 1.660)])
+@pytest.mark.parametrize(
+    ("degrees", "quantile"), [(1, 6.314), (15, 1.753), (16, 1.746), (19, 1.729), (99, 1.660)]
+)
 def test_quantiles_of_students_t_are_those_of_the_printed_tables(degrees, quantile):
     assert t95(degrees) == pytest.approx(quantile, abs=0.001)
 
@@ -55,12 +63,17 @@ def test_what_speaks_most_against_is_judged_by_margins_whatever_the_unit():
     absent = Check("absent", estimate([]))
     assert worst([rounds, accuracy, absent]).what == "accuracy"
     assert worst([rounds, accuracy, failing]).what == "failing"
-    assert worst([Check("sure", estimate([1.0])), rounds]).what == "rounds"  # without noise nothing is in doubt
+    assert (
+        worst([Check("sure", estimate([1.0])), rounds]).what == "rounds"
+    )  # without noise nothing is in doubt
 
 
 def test_tasks_played_on_the_same_data_are_not_compared_with_each_other():
     rounds = {"cifar10": 100, "emnist-letters": 100}
-    for datasets, count in (({"cifar10": "digits", "emnist-letters": "digits"}, 0), ({task: task for task in rounds}, 4)):
+    for datasets, count in (
+        ({"cifar10": "digits", "emnist-letters": "digits"}, 0),
+        ({task: task for task in rounds}, 4),
+    ):
         ours = Evidence(lambda *which: {0: 10.0}, rounds, datasets=datasets)
         assert len(list(training.wider_in_cifar(ours, "both tasks"))) == count
 
@@ -76,9 +89,13 @@ def test_never_counts_as_twice_the_rounds():
 
 def test_faster_and_better_compare_in_the_direction_of_their_names():
     of = trained(fedcs=(10.0, 11.0, 12.0), random=(20.0, 22.0, 24.0))
-    assert training.faster(of, "cifar10", "fedcs", "random", "iid", 0.0).support.mean == pytest.approx(log(2))
+    assert training.faster(
+        of, "cifar10", "fedcs", "random", "iid", 0.0
+    ).support.mean == pytest.approx(log(2))
     assert training.faster(of, "cifar10", "random", "fedcs", "iid", 0.0).verdict == "fails"
-    assert training.better(of, "cifar10", "random", "fedcs", "iid", 0.0).support.mean == pytest.approx(11)
+    assert training.better(
+        of, "cifar10", "random", "fedcs", "iid", 0.0
+    ).support.mean == pytest.approx(11)
 
 
 def test_a_claim_fails_with_one_comparison_and_holds_only_if_none_is_open():
@@ -95,30 +112,50 @@ def test_a_claim_fails_with_one_comparison_and_holds_only_if_none_is_open():
     [  # read in the paper's own tables
         ("FedCS fastest", "cifar10", 24, 0),
         ("FedCS lowest", "cifar10", 24, 0),
-        ("E3CS-0 second lowest", "cifar10", 20, 1),  # non-iid, FedAvg: pow-d 60.54 below E3CS-0 61.0
+        (
+            "E3CS-0 second lowest",
+            "cifar10",
+            20,
+            1,
+        ),  # non-iid, FedAvg: pow-d 60.54 below E3CS-0 61.0
         ("E3CS-0 second lowest", "emnist-letters", 20, 4),  # pow-d in three groups, Random in one
         ("wider gap in non-iid", "cifar10", 2, 0),
-        ("wider gap on CIFAR-10", "both tasks", 4, 2),  # iid: 126/59 against 24/11, and 208/93 against 34/15
+        (
+            "wider gap on CIFAR-10",
+            "both tasks",
+            4,
+            2,
+        ),  # iid: 126/59 against 24/11, and 208/93 against 34/15
         ("pow-d slow", "cifar10", 4, 0),
     ],
 )
 def test_the_papers_own_tables_say_what_was_read_in_them(claim, ground, of, against):
-    signs = [check.support.mean > 0 for check in CLAIM[claim].checks(published(), ground) if check.support.runs]
+    signs = [
+        check.support.mean > 0
+        for check in CLAIM[claim].checks(published(), ground)
+        if check.support.runs
+    ]
     assert (len(signs), signs.count(False)) == (of, against)
 
 
 def test_a_tie_in_the_papers_own_table_is_no_failure():
     row = next(
         row
-        for row in report(Evidence(lambda *_: {}, {"cifar10": 2500, "emnist-letters": 400})).tables["Verdicts"]
+        for row in report(Evidence(lambda *_: {}, {"cifar10": 2500, "emnist-letters": 400})).tables[
+            "Verdicts"
+        ]
         if (row["claim"], row["on"]) == ("E3CS at every k", "emnist-letters")
     )
-    assert row["paper's own table"] == "a tie in 1 of 12"  # iid, FedAvg: 21 rounds for E3CS-0.8 and for Random
+    assert (
+        row["paper's own table"] == "a tie in 1 of 12"
+    )  # iid, FedAvg: 21 rounds for E3CS-0.8 and for Random
 
 
 def test_the_turn_is_where_the_success_drops():
     before_and_after = np.r_[np.full(25, 18), np.full(75, 9)]
-    drop, where = selection.turn_of_inc(Evidence(dict, {}, {"e3cs-inc": asked([before_and_after] * 3)}), "selection")
+    drop, where = selection.turn_of_inc(
+        Evidence(dict, {}, {"e3cs-inc": asked([before_and_after] * 3)}), "selection"
+    )
     assert drop.support.mean == pytest.approx(9 / 20)
     assert where.support.mean == pytest.approx(100 / 50)
     assert {drop.verdict, where.verdict} == {"holds"}
@@ -139,7 +176,9 @@ def test_orders_of_fairness_and_success_are_judged_neighbour_by_neighbour():
         },
     )
     fair = {check.what: check.verdict for check in selection.fairness_order(of, "selection")}
-    assert fair["fairness: e3cs-0.5 above e3cs-0"] == fair["fairness: e3cs-0 above fedcs"] == "holds"
+    assert (
+        fair["fairness: e3cs-0.5 above e3cs-0"] == fair["fairness: e3cs-0 above fedcs"] == "holds"
+    )
     assert fair["fairness: random above e3cs-0.8"] == "not run"
     won = {check.what: check for check in selection.success_order(of, "selection")}
     assert won["ratio: fedcs above e3cs-0"].support.mean == pytest.approx(-1 / 20)
@@ -148,7 +187,12 @@ def test_orders_of_fairness_and_success_are_judged_neighbour_by_neighbour():
 
 def test_dozens_and_the_best_class_are_counted_by_class():
     counts = [[10, 30, 500, 700]]  # classes 0, 0, 1, 1
-    of = Evidence(dict, {}, {"e3cs-0": asked([[1]], counts), "fedcs": asked([[1]], [[0, 0, 1200, 0]])}, np.array([0, 0, 1, 1]))
+    of = Evidence(
+        dict,
+        {},
+        {"e3cs-0": asked([[1]], counts), "fedcs": asked([[1]], [[0, 0, 1200, 0]])},
+        np.array([0, 0, 1, 1]),
+    )
     (few,) = selection.dozens(of, "selection")
     assert few.support.mean == 100 - 20
     (fair,) = selection.fair_among_the_best(of, "selection")

@@ -2,14 +2,20 @@ import numpy as np
 import pytest
 from made import result
 
-from fedcohort.experiments import figure6, figure7
-from fedcohort.experiments.artefact import Pool
-from fedcohort.experiments.curves import sampled, stacked
-from fedcohort.experiments.paper import setting
+from fedcohort.paper import figure6, figure7
+from fedcohort.paper.artefact import Pool
+from fedcohort.paper.curves import sampled, stacked
+from fedcohort.paper.setting import setting
 
 
 def test_only_runs_that_came_the_furthest_are_drawn():
-    curves = stacked([result(accuracy=(0.1, 0.2)), result(accuracy=(0.5,), rounds=2), result(accuracy=(0.3, 0.4))])
+    curves = stacked(
+        [
+            result(accuracy=(0.1, 0.2)),
+            result(accuracy=(0.5,), rounds=2),
+            result(accuracy=(0.3, 0.4)),
+        ]
+    )
     np.testing.assert_allclose(curves, [[0.1, 0.2], [0.3, 0.4]], rtol=1e-6)
 
 
@@ -39,7 +45,9 @@ def test_figure6_draws_the_panels_that_were_run_with_the_papers_points(runs):
 
 def test_only_the_papers_own_data_and_rounds_have_the_papers_points():
     curve = np.linspace(0.1, 0.7, 100)
-    short = figure6.report({"rounds": 100}, Pool([result(setting("cifar10", {"rounds": 100}), curve)]))
+    short = figure6.report(
+        {"rounds": 100}, Pool([result(setting("cifar10", {"rounds": 100}), curve)])
+    )
     (panel,) = short.figures()["figure6"].axes
     points = [tuple(line.get_xydata()[0]) for line in panel.lines if line.get_marker() == "o"]
     assert points == [(121, 0.45), (251, 0.55), (515, 0.65)]  # the end is that of other runs
@@ -54,7 +62,9 @@ def test_only_the_papers_own_data_and_rounds_have_the_papers_points():
 def test_figure7_has_a_panel_for_each_cohort_and_says_what_was_not_run(runs):
     made = figure7.report({}, Pool(runs))
     panels = made.figures()["figure7"].axes
-    assert [panel.get_title() for panel in panels] == [f"cifar10, T=2500, iid, k = {k}" for k in (20, 30)]
+    assert [panel.get_title() for panel in panels] == [
+        f"cifar10, T=2500, iid, k = {k}" for k in (20, 30)
+    ]
     assert panels[0].axis() == panels[1].axis()  # equal scales, though the second run is shorter
     assert "Not run: cifar10, k=10, T=2500." in made.notes
     rows = {(row["scheme"], row["k"]): row for row in made.tables["cifar10, T=2500, iid"]}
@@ -66,8 +76,12 @@ def test_figure7_has_a_panel_for_each_cohort_and_says_what_was_not_run(runs):
 def test_both_tasks_of_figure7_have_their_panels_when_played_on_the_same_data():
     other = {"dataset": "digits"}
     runs = [result(of, np.linspace(0.1, 0.7, of.rounds)) for of in figure7.settings(other)]
-    titles = [panel.get_title() for panel in figure7.report(other, Pool(runs)).figures()["figure7"].axes]
-    assert titles == [f"digits, T={rounds}, iid, k = {k}" for rounds in (2500, 400) for k in (10, 20, 30)]
+    titles = [
+        panel.get_title() for panel in figure7.report(other, Pool(runs)).figures()["figure7"].axes
+    ]
+    assert titles == [
+        f"digits, T={rounds}, iid, k = {k}" for rounds in (2500, 400) for k in (10, 20, 30)
+    ]
 
 
 def test_without_results_there_is_no_figure():

@@ -5,32 +5,42 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcohort.experiments.comparison import Place, places
-from fedcohort.experiments.paper import setting
-from fedcohort.experiments.parts import AXES, blocks, folder_of, remaining
-from fedcohort.experiments.results import alone, identity
+from fedcohort.lab.archive import alone, identity
+from fedcohort.lab.config import RunKey, run_keys
+from fedcohort.lab.parts import AXES, blocks, folder_of, remaining
+from fedcohort.paper.setting import setting
 
-EVERY = [Place(*row) for row in product(("a", "b", "c"), ("iid", "non"), ("paper",), (0.0, 0.5), (0, 1, 2, 5))]
+EVERY = [
+    RunKey(*row)
+    for row in product(("a", "b", "c"), ("iid", "non"), ("paper",), (0.0, 0.5), (0, 1, 2, 5))
+]
 
 
 @given(st.sets(st.sampled_from(EVERY)))
 @settings(deadline=None, derandomize=True, max_examples=100)
 def test_blocks_are_full_products_that_hold_every_run_once(left):
     found = blocks(sorted(left, key=EVERY.index))
-    assert sorted((place for block in found for place in block), key=EVERY.index) == sorted(left, key=EVERY.index)
+    assert sorted((place for block in found for place in block), key=EVERY.index) == sorted(
+        left, key=EVERY.index
+    )
     for block in found:
         axes = [sorted({getattr(place, axis) for place in block}) for axis in AXES]
-        assert {Place(*row) for row in product(*axes)} == set(block)
+        assert {RunKey(*row) for row in product(*axes)} == set(block)
         assert axes[-1] == list(range(axes[-1][0], axes[-1][-1] + 1))
 
 
 def test_what_remains_of_a_table_goes_in_as_few_parts_as_there_are_kinds_of_it():
     of = setting("cifar10", {"seeds": 2})
     assert remaining(of, set()) == [of]
-    finished = {identity(alone(of, place)) for place in places(of) if place.mu == 0 and place.seed == 0}
+    finished = {
+        identity(alone(of, place)) for place in run_keys(of) if place.mu == 0 and place.seed == 0
+    }
     left = remaining(of, finished)
-    assert [(part.mus, part.first_seed, part.seeds) for part in left] == [((0.5,), 0, 1), ((0.0, 0.5), 1, 1)]
-    assert remaining(of, {identity(alone(of, place)) for place in places(of)}) == []
+    assert [(part.mus, part.first_seed, part.seeds) for part in left] == [
+        ((0.5,), 0, 1),
+        ((0.0, 0.5), 1, 1),
+    ]
+    assert remaining(of, {identity(alone(of, place)) for place in run_keys(of)}) == []
 
 
 @pytest.mark.parametrize(

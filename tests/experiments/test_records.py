@@ -1,22 +1,33 @@
 import numpy as np
 import pytest
 
-from fedcohort import rundir
-from fedcohort.experiments.comparison import Comparison, places
-from fedcohort.experiments.records import chunk_in, records_in, settings_in
-from fedcohort.experiments.results import gathered
-from fedcohort.experiments.watching import follow
+from fedcohort.lab import folder as rundir
+from fedcohort.lab.archive import gathered
+from fedcohort.lab.config import ComparisonConfig, run_keys
+from fedcohort.lab.progress import follow
+from fedcohort.lab.records import chunk_in, records_in, settings_in
 
-OF = Comparison(
-    selectors=("random", "fedcs"), partitions=("iid",), aggregations=("paper",), seeds=2, clients=8, cohort=3, rounds=5
+OF = ComparisonConfig(
+    selectors=("random", "fedcs"),
+    partitions=("iid",),
+    aggregations=("paper",),
+    seeds=2,
+    clients=8,
+    cohort=3,
+    rounds=5,
 )
 
 
 def chunk(rounds=2):
-    runs, chance = len(places(OF)), np.random.default_rng(0)
+    runs, chance = len(run_keys(OF)), np.random.default_rng(0)
     clients = np.tile(np.arange(OF.cohort), (rounds, runs, 1))
-    by_run = {name: chance.random((rounds, runs)) for name in ("accuracy", "loss", "seconds", "wasted_seconds")}
-    answers = {name: chance.random((rounds, runs, OF.cohort)) < 0.5 for name in ("arrived", "valid")}
+    by_run = {
+        name: chance.random((rounds, runs))
+        for name in ("accuracy", "loss", "seconds", "wasted_seconds")
+    }
+    answers = {
+        name: chance.random((rounds, runs, OF.cohort)) < 0.5 for name in ("arrived", "valid")
+    }
     return {
         "clients": clients,
         "wasted_bytes": np.zeros((rounds, runs), int),
@@ -35,7 +46,9 @@ def folder(tmp_path):
 def test_what_was_written_is_read_again(folder):
     assert settings_in(folder) == OF
     rundir.save_records(folder, 2, chunk(3))
-    assert {name: len(values) for name, values in records_in(folder, OF).items()} == dict.fromkeys(chunk(), 5)
+    assert {name: len(values) for name, values in records_in(folder, OF).items()} == dict.fromkeys(
+        chunk(), 5
+    )
     assert chunk_in(folder / "records" / "0000002.npz", OF)["accuracy"].shape == (3, 4)
 
 
@@ -51,8 +64,14 @@ def test_records_without_something_are_refused_by_name(folder, name):
     [
         ({"clients": chunk()["clients"] + 6}, "clients from 0 to 7, got 6 to 8"),
         ({"clients": chunk()["clients"] - 1}, "clients from 0 to 7, got -1 to 1"),
-        ({"accuracy": np.full((2, 4), "x")}, r"accuracy as numbers of shape \(4,\) in every round, got <U1 of \(4,\)"),
-        ({"loss": np.zeros((2, 3))}, r"loss as numbers of shape \(4,\) in every round, got float64 of \(3,\)"),
+        (
+            {"accuracy": np.full((2, 4), "x")},
+            r"accuracy as numbers of shape \(4,\) in every round, got <U1 of \(4,\)",
+        ),
+        (
+            {"loss": np.zeros((2, 3))},
+            r"loss as numbers of shape \(4,\) in every round, got float64 of \(3,\)",
+        ),
         ({"official_accuracy": np.zeros((2, 5))}, r"official_accuracy as numbers of shape \(4,\)"),
         ({"seconds": np.zeros((1, 4))}, "the same rounds, at least one, of everything"),
         (chunk(0), "the same rounds, at least one, of everything"),
@@ -60,7 +79,9 @@ def test_records_without_something_are_refused_by_name(folder, name):
     ],
 )
 def test_records_that_cannot_be_of_the_run_are_refused(folder, damage, said):
-    rundir.save_records(folder, 0, {name: np.asarray(values) for name, values in (chunk() | damage).items()})
+    rundir.save_records(
+        folder, 0, {name: np.asarray(values) for name, values in (chunk() | damage).items()}
+    )
     for read in (
         lambda: records_in(folder, OF),
         lambda: chunk_in(folder / "records" / "0000000.npz", OF),
@@ -74,7 +95,10 @@ def test_records_that_cannot_be_of_the_run_are_refused(folder, damage, said):
 
 def test_a_chunk_of_other_things_than_the_one_before_is_refused(folder):
     rundir.save_records(folder, 2, chunk() | {"official_accuracy": np.zeros((2, 4))})
-    with pytest.raises(ValueError, match=r"0000002\.npz must hold clients, .* as the rounds before, got .*official_accuracy"):
+    with pytest.raises(
+        ValueError,
+        match=r"0000002\.npz must hold clients, .* as the rounds before, got .*official_accuracy",
+    ):
         rundir.load_records(folder)
 
 
@@ -82,8 +106,14 @@ def test_settings_that_were_cut_are_not_filled_up(folder):
     path = folder / "settings.toml"
     whole = path.read_text()
     path.write_text(whole[: whole.index("sampler")])
-    with pytest.raises(ValueError, match=r"settings\.toml must name every setting of its run, got none of sampler, targets, "):
+    with pytest.raises(
+        ValueError,
+        match=r"settings\.toml must name every setting of its run, got none of sampler, targets, ",
+    ):
         settings_in(folder)
     path.write_text(whole.replace("rounds = 5", 'rounds = "x"'))
-    with pytest.raises(ValueError, match=r"settings\.toml must hold the settings of a run, got: rounds must be a int, got 'x'"):
+    with pytest.raises(
+        ValueError,
+        match=r"settings\.toml must hold the settings of a run, got: rounds must be a int, got 'x'",
+    ):
         gathered(folder)

@@ -2,14 +2,18 @@ import numpy as np
 import pytest
 from made import result
 
-from fedcohort import rundir
-from fedcohort.experiments.comparison import Comparison, places
-from fedcohort.experiments.results import KEPT, alone, gathered, identity, load, save
+from fedcohort.lab import folder as rundir
+from fedcohort.lab.archive import KEPT, alone, gathered, identity, load, save
+from fedcohort.lab.config import ComparisonConfig, run_keys
 
 
 def same(one, other):
     arrays = all(
-        np.array_equal(getattr(one, name), getattr(other, name), equal_nan=name in ("accuracy", "loss", "official"))
+        np.array_equal(
+            getattr(one, name),
+            getattr(other, name),
+            equal_nan=name in ("accuracy", "loss", "official"),
+        )
         and getattr(one, name).dtype == getattr(other, name).dtype == kind
         for name, kind in KEPT.items()
     )
@@ -19,7 +23,9 @@ def same(one, other):
 @pytest.mark.parametrize("ending", [".parquet", ".npz"])
 def test_results_of_different_lengths_come_back_as_they_were(tmp_path, ending):
     kept = [
-        result(accuracy=(0.1, np.nan, 0.30000001), first_seed=4, about={"gpu": "one", "seconds": 1.5}),
+        result(
+            accuracy=(0.1, np.nan, 0.30000001), first_seed=4, about={"gpu": "one", "seconds": 1.5}
+        ),
         result(accuracy=(0.5,), rounds=9, clients=7, cohort=2, counts=range(7), mus=(0.5,)),
     ]
     save(tmp_path / f"runs{ending}", kept)
@@ -31,7 +37,13 @@ def test_other_tools_find_columns_they_understand(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     save(tmp_path / "runs.parquet", [result(accuracy=(0.25, 0.5), first_seed=3)])
     (row,) = parquet.read_table(tmp_path / "runs.parquet").to_pylist()
-    assert (row["dataset"], row["selector"], row["partition"], row["mu"], row["seed"]) == ("cifar10", "random", "iid", 0, 3)
+    assert (row["dataset"], row["selector"], row["partition"], row["mu"], row["seed"]) == (
+        "cifar10",
+        "random",
+        "iid",
+        0,
+        3,
+    )
     assert row["accuracy"] == [0.25, 0.5]
 
 
@@ -58,7 +70,9 @@ def test_a_file_of_something_else_is_refused_by_name(tmp_path):
         gathered(tmp_path)
 
 
-@pytest.mark.parametrize(("name", "content"), [("settings.toml", "other = 1"), ("cost.json", "{"), ("cost.json", "[]")])
+@pytest.mark.parametrize(
+    ("name", "content"), [("settings.toml", "other = 1"), ("cost.json", "{"), ("cost.json", "[]")]
+)
 def test_a_damaged_run_folder_is_refused_by_name(tmp_path, name, content):
     folder = tmp_path / "one"
     rundir.write_settings(folder, result().of.as_dict())
@@ -79,16 +93,23 @@ def test_a_damaged_run_folder_is_refused_by_name(tmp_path, name, content):
 )
 def test_a_file_whose_parts_do_not_fit_together_is_refused_by_name(tmp_path, ending, changes, said):
     save(tmp_path / f"runs{ending}", [result(accuracy=(0.1, 0.2, 0.3), **changes)])
-    with pytest.raises(ValueError, match=rf"runs\{ending} must be a results file of fedcohort, got: .*{said}"):
+    with pytest.raises(
+        ValueError, match=rf"runs\{ending} must be a results file of fedcohort, got: .*{said}"
+    ):
         load(tmp_path / f"runs{ending}")
 
 
 def test_runs_on_a_file_that_has_changed_are_not_of_one_data_set(tmp_path):
     for name, seed, digest in (("a", 0, "1f"), ("b", 1, "2e"), ("c", 2, None)):
         about = {"data": digest} if digest else {}
-        save(tmp_path / name / "runs.npz", [result(dataset="mine.npz", first_seed=seed, about=about)])
+        save(
+            tmp_path / name / "runs.npz", [result(dataset="mine.npz", first_seed=seed, about=about)]
+        )
     assert len(gathered(tmp_path / "a", tmp_path / "c")) == 2
-    with pytest.raises(ValueError, match=r"b/runs\.npz must be of the same samples of mine\.npz as the others, got others"):
+    with pytest.raises(
+        ValueError,
+        match=r"b/runs\.npz must be of the same samples of mine\.npz as the others, got others",
+    ):
         gathered(tmp_path)
 
 
@@ -108,6 +129,12 @@ def test_a_folder_without_results_has_none(tmp_path):
 
 
 def test_refilling_labels_makes_other_runs_where_labels_are_dealt_and_the_same_runs_elsewhere():
-    plain, refilled = (Comparison(selectors=("random",), seeds=1, mus=(0.0,), refill=refill) for refill in (False, True))
-    same = {place.partition: identity(alone(plain, place)) == identity(alone(refilled, place)) for place in places(plain)}
+    plain, refilled = (
+        ComparisonConfig(selectors=("random",), seeds=1, mus=(0.0,), refill=refill)
+        for refill in (False, True)
+    )
+    same = {
+        place.partition: identity(alone(plain, place)) == identity(alone(refilled, place))
+        for place in run_keys(plain)
+    }
     assert same == {"iid": True, "primary-label": False}

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from made import result
 
-from fedcohort.experiments import server_step
-from fedcohort.experiments.artefact import Pool
+from fedcohort.paper import server_step
+from fedcohort.paper.artefact import Pool
 
 
 def reached(round, horizon=400):
@@ -14,7 +14,11 @@ def reached(round, horizon=400):
 
 def test_the_equal_step_is_randoms_mean_share():
     rules = server_step.by_rule({})
-    assert server_step.mean_share(rules["paper"]) == pytest.approx(0.2 * (0.1 + 0.3 + 0.6 + 0.9) / 4) == pytest.approx(0.095)
+    assert (
+        server_step.mean_share(rules["paper"])
+        == pytest.approx(0.2 * (0.1 + 0.3 + 0.6 + 0.9) / 4)
+        == pytest.approx(0.095)
+    )
     assert rules["equalised"].server_rate == pytest.approx(0.095)
     assert rules["equalised"].aggregations == rules["normalised"].aggregations == ("normalised",)
     assert rules["normalised"].server_rate == rules["paper"].server_rate == 1
@@ -39,14 +43,26 @@ def test_what_is_left_of_a_speed_up_is_worked_by_hand():
     report = server_step.report(changes, Pool(runs))
     tables = report.tables
     rows = {row["scheme"]: row for row in tables["speed-up over Random to @45, iid"]}
-    assert (rows["FedCS"]["paper"], rows["FedCS"]["equalised"], rows["FedCS"]["left"]) == ("2.00×", "1.00×", "0 %")
+    assert (rows["FedCS"]["paper"], rows["FedCS"]["equalised"], rows["FedCS"]["left"]) == (
+        "2.00×",
+        "1.00×",
+        "0 %",
+    )
     assert (rows["E3CS-0.5"]["equalised"], rows["E3CS-0.5"]["left"]) == ("2.00×", "100 %")
     assert rows["E3CS-inc"]["left"] == "-"
-    assert {row["selector"]: row["log ratio"] for row in report.numbers["speed_up"] if row["rule"] == "paper"} == {
+    assert {
+        row["selector"]: row["log ratio"]
+        for row in report.numbers["speed_up"]
+        if row["rule"] == "paper"
+    } == {
         "fedcs": pytest.approx(log(2)),
         "e3cs-0.5": pytest.approx(log(2)),
     }
-    shown = {(rule, row["scheme"]): row["@45"] for rule in server_step.RULES for row in tables[f"iid, {rule}"]}
+    shown = {
+        (rule, row["scheme"]): row["@45"]
+        for rule in server_step.RULES
+        for row in tables[f"iid, {rule}"]
+    }
     assert shown["normalised", "FedCS"] == "20"
     assert shown["normalised", "E3CS-inc"] == "not run"
 
@@ -66,7 +82,11 @@ def test_seeds_in_which_one_did_not_get_there_are_counted_and_what_is_left_is_of
 
 
 def test_a_row_is_of_the_seeds_that_all_rules_have():
-    rules = {"paper": {0: log(2), 1: log(8)}, "normalised": {0: log(3)}, "equalised": {0: log(2), 1: log(8)}}
+    rules = {
+        "paper": {0: log(2), 1: log(8)},
+        "normalised": {0: log(3)},
+        "equalised": {0: log(2), 1: log(8)},
+    }
     assert server_step.speed_up("fedcs", rules) == {
         "scheme": "FedCS", "paper": "2.00×", "normalised": "3.00×", "equalised": "2.00×", "left": "100 %"
     }  # fmt: skip

@@ -64,8 +64,15 @@ class FakeClient:
         if self.deaf:
             return 0.0, None
         if kind.startswith("query"):
-            unknown = Error(RAISED, "Traceback\nValueError: no query function registered with name 'fedcohort_identity'")
-            said = unknown if self.says is None else RecordDict({"identity": ConfigRecord({"name": self.says})})
+            unknown = Error(
+                RAISED,
+                "Traceback\nValueError: no query function registered with name 'fedcohort_identity'",
+            )
+            said = (
+                unknown
+                if self.says is None
+                else RecordDict({"identity": ConfigRecord({"name": self.says})})
+            )
             return self.query_delay, said
         return self.delay, (self.train if kind == "train" else self.evaluate)(message)
 
@@ -92,10 +99,18 @@ class FakeGrid(Grid):
     # what a test does to it
 
     def join(
-        self, node: int, client: FakeClient, name: str = "", online_until: float = 0.0, last_activated_at: str = ""
+        self,
+        node: int,
+        client: FakeClient,
+        name: str = "",
+        online_until: float = 0.0,
+        last_activated_at: str = "",
     ) -> None:
         self.nodes[node] = NodeInfo(
-            node_id=node, name=name, online_until=online_until, last_activated_at=last_activated_at or f"2026-01-01T{node:08d}"
+            node_id=node,
+            name=name,
+            online_until=online_until,
+            last_activated_at=last_activated_at or f"2026-01-01T{node:08d}",
         )
         self.clients[node] = client
 
@@ -112,7 +127,11 @@ class FakeGrid(Grid):
         return [*self.instructions.values(), *self.replies.values()]
 
     def sent(self, kind: str = "train") -> list[Message]:
-        return [message for message in self.pushed if message.metadata.message_type.split(".")[0] == kind]
+        return [
+            message
+            for message in self.pushed
+            if message.metadata.message_type.split(".")[0] == kind
+        ]
 
     # what Flower does
 
@@ -122,7 +141,14 @@ class FakeGrid(Grid):
 
     def set_run(self, run: Any) -> None: ...
 
-    def create_message(self, content: RecordDict, message_type: str, dst_node_id: int, group_id: str, ttl: Any = None) -> Any:
+    def create_message(
+        self,
+        content: RecordDict,
+        message_type: str,
+        dst_node_id: int,
+        group_id: str,
+        ttl: Any = None,
+    ) -> Any:
         return Message(content, dst_node_id, message_type, ttl=ttl, group_id=group_id)
 
     def get_node_ids(self) -> Iterable[int]:
@@ -168,7 +194,9 @@ class FakeGrid(Grid):
             self.replies.pop(number, None)
         return pulled
 
-    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
+    def send_and_receive(
+        self, messages: Iterable[Message], *, timeout: float | None = None
+    ) -> Iterable[Message]:
         raise AssertionError("the stock loop must not be used")
 
     def _count(self) -> None:
@@ -216,7 +244,9 @@ def same(one: ArrayRecord, other: ArrayRecord) -> bool:
     """Whether two models are the same to the bit: names, order, types, shapes, values."""
     a, b = model_of(one), model_of(other)
     return list(a) == list(b) and all(
-        a[name].dtype == b[name].dtype and a[name].shape == b[name].shape and a[name].tobytes() == b[name].tobytes()
+        a[name].dtype == b[name].dtype
+        and a[name].shape == b[name].shape
+        and a[name].tobytes() == b[name].tobytes()
         for name in a
     )
 
@@ -229,7 +259,9 @@ def round_of(message: Message) -> int:
     return int(message.content.config_records["config"]["server-round"])
 
 
-def learner(number: int, fails: Callable[[int], bool] = lambda round: False, dtype: Any = None) -> FakeClient:
+def learner(
+    number: int, fails: Callable[[int], bool] = lambda round: False, dtype: Any = None
+) -> FakeClient:
     """A client that moves half way to its own target, has number + 1 examples, and fails in the rounds it is told to."""
 
     def train(message: Message) -> Answer:
@@ -237,20 +269,30 @@ def learner(number: int, fails: Callable[[int], bool] = lambda round: False, dty
             return Error(RAISED, "Traceback\nRuntimeError: out of memory")
         sent = model_of(message.content.array_records["arrays"])
         new = {name: array + 0.5 * (number + 1 - array) for name, array in sent.items()}
-        kept = {name: Array(np.asarray(array, dtype=dtype or sent[name].dtype)) for name, array in new.items()}
+        kept = {
+            name: Array(np.asarray(array, dtype=dtype or sent[name].dtype))
+            for name, array in new.items()
+        }
         return returned(ArrayRecord(kept), {"num-examples": number + 1, "train_loss": 1.0 + number})
 
     def evaluate(message: Message) -> Answer:
-        return RecordDict({"metrics": MetricRecord({"num-examples": number + 1, "accuracy": number / 10})})
+        return RecordDict(
+            {"metrics": MetricRecord({"num-examples": number + 1, "accuracy": number / 10})}
+        )
 
     return FakeClient(str(number), train, evaluate)
 
 
 def federation(
-    clock: Clock, size: int, fails: Callable[[int, int], bool] = lambda client, round: False, dtype: Any = None
+    clock: Clock,
+    size: int,
+    fails: Callable[[int, int], bool] = lambda client, round: False,
+    dtype: Any = None,
 ) -> FakeGrid:
     """Clients 0, 1, … on nodes 100, 101, …; `fails(client, round)` with rounds from 1."""
     grid = FakeGrid(clock)
     for number in range(size):
-        grid.join(100 + number, learner(number, lambda round, number=number: fails(number, round), dtype))
+        grid.join(
+            100 + number, learner(number, lambda round, number=number: fails(number, round), dtype)
+        )
     return grid

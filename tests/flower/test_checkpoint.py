@@ -18,9 +18,9 @@ from flwr.serverapp.strategy import (
     FedYogi,
 )
 
-from fedcohort import rundir
 from fedcohort.flower import CohortStrategy, checkpoint, wrapped
 from fedcohort.flower.validity import as_model
+from fedcohort.lab import folder as rundir
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.protocol import Cohort
 from fedcohort.selection.random import Random
@@ -34,7 +34,9 @@ STRATEGIES = {
     "FedYogi": FedYogi,
     "FedAdagrad": FedAdagrad,
     "FedMedian": FedMedian,
-    "DifferentialPrivacy": lambda: DifferentialPrivacyServerSideFixedClipping(FedAvgM(server_momentum=0.5), 0.0, 2.0, 3),
+    "DifferentialPrivacy": lambda: DifferentialPrivacyServerSideFixedClipping(
+        FedAvgM(server_momentum=0.5), 0.0, 2.0, 3
+    ),
 }
 
 
@@ -44,9 +46,18 @@ def fails(client, round):
 
 def play(grid, folder, make=FedAvg, resume=False, initial=None, rounds=ROUNDS, **options):
     """Play a run; return all that must not depend on crashes."""
-    options = {"selector": "e3cs-0.5", "cohort_size": 3, "deadline": 5.0, "wait": 10.0, "seed": 3, **options}
+    options = {
+        "selector": "e3cs-0.5",
+        "cohort_size": 3,
+        "deadline": 5.0,
+        "wait": 10.0,
+        "seed": 3,
+        **options,
+    }
     strategy = CohortStrategy(make(), folder=folder, resume=resume, **options)
-    result = strategy.start(grid, record(**INITIAL) if initial is None else initial, num_rounds=rounds)
+    result = strategy.start(
+        grid, record(**INITIAL) if initial is None else initial, num_rounds=rounds
+    )
     return result.arrays, strategy.selector.state_dict(), journal(folder)
 
 
@@ -98,7 +109,9 @@ def test_what_a_strategy_keeps_between_rounds_survives(clock, tmp_path, name):
         alike(killed_at(call, clock, tmp_path / str(call), make=STRATEGIES[name]), whole)
 
 
-@pytest.mark.parametrize("selector", ["random", "e3cs-0", "e3cs-inc", "e3cs-linear", "e3cs-0.8-robust", "rpow-d"])
+@pytest.mark.parametrize(
+    "selector", ["random", "e3cs-0", "e3cs-inc", "e3cs-linear", "e3cs-0.8-robust", "rpow-d"]
+)
 def test_every_selector_goes_on_where_it_was(clock, tmp_path, selector):
     options = {"selector": selector, "loss_key": "train_loss"}
     whole, calls = calls_of(clock, tmp_path / "whole", **options)
@@ -130,7 +143,9 @@ def test_killed_again_and_again_it_still_ends_the_same(clock, tmp_path):
     whole, _ = calls_of(clock, tmp_path / "whole")
     folder = tmp_path / "cut"
     for _ in range(100):
-        grid = federation(clock, 6, fails)  # a new database, as after a crash of Flower's own server
+        grid = federation(
+            clock, 6, fails
+        )  # a new database, as after a crash of Flower's own server
         grid.dies_at_call = 23
         try:
             outcome = play(grid, folder, resume=True)
@@ -148,7 +163,9 @@ def test_clients_on_new_nodes_after_the_crash_keep_their_weights(clock, tmp_path
         play(grid, tmp_path / "cut")
     restarted = federation(clock, 0)
     for number in reversed(range(6)):
-        restarted.join(900 - 7 * number, learner(number, lambda round, number=number: fails(number, round)))
+        restarted.join(
+            900 - 7 * number, learner(number, lambda round, number=number: fails(number, round))
+        )
     alike(play(restarted, tmp_path / "cut", resume=True), whole)
 
 
@@ -198,7 +215,10 @@ def test_resume_without_a_run_begins_one(clock, tmp_path):
     alike(play(federation(clock, 6, fails), tmp_path / "new", resume=True), whole)
 
 
-@pytest.mark.parametrize("cut", [b'{"round": 3, "seco', b'{"round": 3', b"\x00\x00\x00\x00", b"nul", b"3", b"[]", b"\n\n"])
+@pytest.mark.parametrize(
+    "cut",
+    [b'{"round": 3, "seco', b'{"round": 3', b"\x00\x00\x00\x00", b"nul", b"3", b"[]", b"\n\n"],
+)
 def test_a_line_that_was_cut_does_not_stop_it(clock, tmp_path, cut):
     whole, _ = calls_of(clock, tmp_path / "whole")
     play(federation(clock, 6, fails), tmp_path / "cut", rounds=2)
@@ -211,7 +231,10 @@ def test_a_folder_with_a_run_is_not_overwritten(clock, tmp_path):
     play(federation(clock, 6, fails), tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     grid = federation(clock, 6, fails)
-    with pytest.raises(ValueError, match=f"folder must not hold a run unless resume is true, got {tmp_path} after round 4"):
+    with pytest.raises(
+        ValueError,
+        match=f"folder must not hold a run unless resume is true, got {tmp_path} after round 4",
+    ):
         play(grid, tmp_path)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
     assert grid.sent() == []
@@ -220,24 +243,41 @@ def test_a_folder_with_a_run_is_not_overwritten(clock, tmp_path):
 @pytest.mark.parametrize(
     ("other", "told"),
     [
-        ({"w": np.zeros((2, 3)), "b": np.zeros(1)}, r"'w' is float64\[2, 3\] here and float64\[2, 2\] there"),
-        ({"w": np.zeros((2, 2), np.float32), "b": np.zeros(1)}, r"'w' is float32\[2, 2\] here and float64\[2, 2\] there"),
+        (
+            {"w": np.zeros((2, 3)), "b": np.zeros(1)},
+            r"'w' is float64\[2, 3\] here and float64\[2, 2\] there",
+        ),
+        (
+            {"w": np.zeros((2, 2), np.float32), "b": np.zeros(1)},
+            r"'w' is float32\[2, 2\] here and float64\[2, 2\] there",
+        ),
         ({"w": np.zeros((2, 2))}, r"'b' is absent here and float64\[1\] there"),
         ({**INITIAL, "c": np.zeros(())}, r"'c' is float64\[\] here and absent there"),
     ],
 )
 def test_a_checkpoint_of_another_model_is_refused(clock, tmp_path, other, told):
     play(federation(clock, 6, fails), tmp_path)
-    with pytest.raises(ValueError, match=rf"must hold a checkpoint of this model, got another: {told}"):
+    with pytest.raises(
+        ValueError, match=rf"must hold a checkpoint of this model, got another: {told}"
+    ):
         play(federation(clock, 6, fails), tmp_path, resume=True, initial=record(**other))
 
 
 @pytest.mark.parametrize(
     ("other", "told"),
     [
-        ({"selector": "random"}, "selector must be as in the rounds before, 'e3cs-0.5', to resume .*, got 'random'"),
-        ({"aggregation": "paper"}, "aggregation must be as in the rounds before, 'wrapped', to resume .*, got 'paper'"),
-        ({"selector": "e3cs-0.8"}, "selector must be as in the rounds before, 'e3cs-0.5', to resume .*, got 'e3cs-0.8'"),
+        (
+            {"selector": "random"},
+            "selector must be as in the rounds before, 'e3cs-0.5', to resume .*, got 'random'",
+        ),
+        (
+            {"aggregation": "paper"},
+            "aggregation must be as in the rounds before, 'wrapped', to resume .*, got 'paper'",
+        ),
+        (
+            {"selector": "e3cs-0.8"},
+            "selector must be as in the rounds before, 'e3cs-0.5', to resume .*, got 'e3cs-0.8'",
+        ),
     ],
 )
 def test_a_run_does_not_go_on_as_another(clock, tmp_path, other, told):
@@ -250,7 +290,9 @@ def test_a_refused_resume_leaves_what_the_run_says_of_itself(clock, tmp_path):
     play(federation(clock, 6, fails), tmp_path)
     said = (tmp_path / "run.json").read_bytes()
     with pytest.raises(ValueError, match="selector must be as in the rounds before"):
-        play(federation(clock, 6, fails), tmp_path, resume=True, selector="random", rounds=30, seed=9)
+        play(
+            federation(clock, 6, fails), tmp_path, resume=True, selector="random", rounds=30, seed=9
+        )
     assert (tmp_path / "run.json").read_bytes() == said
     play(federation(clock, 6, fails), tmp_path, resume=True, rounds=2)  # fewer than were played
     assert json.loads((tmp_path / "run.json").read_text())["rounds"] == ROUNDS
@@ -258,11 +300,18 @@ def test_a_refused_resume_leaves_what_the_run_says_of_itself(clock, tmp_path):
 
 def test_a_resumed_run_returns_the_metrics_of_all_rounds(clock, tmp_path):
     def metrics(folder, resume, rounds):
-        strategy = CohortStrategy(FedAvg(), cohort_size=3, deadline=5.0, wait=10.0, folder=folder, resume=resume)
+        strategy = CohortStrategy(
+            FedAvg(), cohort_size=3, deadline=5.0, wait=10.0, folder=folder, resume=resume
+        )
         server = {"evaluate_fn": lambda round, arrays: MetricRecord({"round": round})}
-        result = strategy.start(federation(clock, 6), record(**INITIAL), num_rounds=rounds, **server)
+        result = strategy.start(
+            federation(clock, 6), record(**INITIAL), num_rounds=rounds, **server
+        )
         return [
-            {n: {k: round(v, 9) for k, v in said.items()} for n, said in getattr(result, kind).items()}
+            {
+                n: {k: round(v, 9) for k, v in said.items()}
+                for n, said in getattr(result, kind).items()
+            }
             for kind in checkpoint.METRICS
         ]
 
@@ -288,13 +337,18 @@ def test_whole_numbers_of_a_strategy_stay_whole_and_new_ones_are_kept(clock, tmp
         federation(clock, 6), record(**INITIAL), num_rounds=2
     )
     again = Counting()
-    strategy = CohortStrategy(again, cohort_size=3, wait=10.0, deadline=5.0, folder=tmp_path, resume=True)
+    strategy = CohortStrategy(
+        again, cohort_size=3, wait=10.0, deadline=5.0, folder=tmp_path, resume=True
+    )
     strategy.start(federation(clock, 6), record(**INITIAL), num_rounds=2)
     assert (again.step, type(again.step), again.best) == (2, int, 4.5)
 
 
 def test_a_folder_that_another_server_writes_is_refused(clock, tmp_path):
-    with rundir.held(tmp_path), pytest.raises(ValueError, match="folder must not be in use by another process"):
+    with (
+        rundir.locked(tmp_path),
+        pytest.raises(ValueError, match="folder must not be in use by another process"),
+    ):
         play(federation(clock, 4), tmp_path)
 
 
@@ -306,7 +360,11 @@ def test_a_damaged_checkpoint_is_refused_by_name(clock, tmp_path, damage):
     path = tmp_path / "checkpoint.safetensors"
     whole = path.read_bytes()
     if damage in ("another file", "no state"):
-        save_file({"x": np.zeros(3)}, str(path), metadata={"state": '{"round": 3}'} if damage == "another file" else None)
+        save_file(
+            {"x": np.zeros(3)},
+            str(path),
+            metadata={"state": '{"round": 3}'} if damage == "another file" else None,
+        )
     else:
         path.write_bytes({"empty": b"", "cut": whole[:-9], "noise": bytes(reversed(whole))}[damage])
     with pytest.raises(ValueError, match=f"{path} must be a checkpoint of fedcohort, got: "):
@@ -317,13 +375,21 @@ def test_a_damaged_checkpoint_is_refused_by_name(clock, tmp_path, damage):
     ("options", "told"),
     [
         ({"selector": Random(6, 3, rng=0)}, "state must be one of Random"),
-        ({"selector": E3CS(6, 3, rng=0, update="robust")}, "kind of the state must be E3CS robust, got E3CS paper"),
-        ({"selector": E3CS(6, 2, rng=0), "cohort_size": 2}, "cohort_size of the state must be 2, got 3"),
+        (
+            {"selector": E3CS(6, 3, rng=0, update="robust")},
+            "kind of the state must be E3CS robust, got E3CS paper",
+        ),
+        (
+            {"selector": E3CS(6, 2, rng=0), "cohort_size": 2},
+            "cohort_size of the state must be 2, got 3",
+        ),
     ],
 )
 def test_a_state_of_another_selector_is_refused(clock, tmp_path, options, told):
     play(federation(clock, 6, fails), tmp_path, selector=E3CS(6, 3, rng=0))
-    rundir.save_checkpoint(tmp_path, rundir.load_checkpoint(tmp_path) | {"about": {}})  # as written before it named them
+    rundir.save_checkpoint(
+        tmp_path, rundir.load_checkpoint(tmp_path) | {"about": {}}
+    )  # as written before it named them
     with pytest.raises(ValueError, match=told):
         play(federation(clock, 6, fails), tmp_path, resume=True, rounds=6, **options)
 
@@ -334,7 +400,14 @@ def test_models_of_every_kind_of_array_come_back(tmp_path):
         "flags": np.array([True, False]), "bytes": np.arange(5, dtype=np.uint8), "none": np.zeros((0, 3)),
         "a/b": np.ones(1), "": np.ones(2), "ü": np.ones(3), "fortran": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
     }  # fmt: skip
-    state = {"round": 1, "model": arrays, "selector": {}, "registry": {}, "strategy": {}, "totals": {}}
+    state = {
+        "round": 1,
+        "model": arrays,
+        "selector": {},
+        "registry": {},
+        "strategy": {},
+        "totals": {},
+    }
     checkpoint.save(tmp_path, state)
     back = checkpoint.load(tmp_path, True, arrays)["model"]
     assert list(back) == list(arrays)
@@ -354,7 +427,9 @@ def test_the_state_of_strategies_inside_strategies_comes_back(tmp_path):
     checkpoint.save(tmp_path, {**state, "strategy": wrapped.state_of(one, wrapped.numbers(make()))})
     wrapped.restore(other, checkpoint.load(tmp_path, True, {})["strategy"])
     assert np.array_equal(as_model(other.current_arrays)["w"], np.arange(3.0))
-    assert [vector.tolist() for vector in other.strategy.momentum_vector] == [[float(place)] * 2 for place in range(12)]
+    assert [vector.tolist() for vector in other.strategy.momentum_vector] == [
+        [float(place)] * 2 for place in range(12)
+    ]
     assert other.strategy.current_arrays is None
 
 
@@ -366,7 +441,9 @@ def test_a_number_that_a_strategy_learns_comes_back(clock, tmp_path, norm):
         )
 
     def norm_after(rounds, resume=False):
-        strategy = CohortStrategy(make(), "random", 3, deadline=5.0, wait=10.0, folder=tmp_path, resume=resume)
+        strategy = CohortStrategy(
+            make(), "random", 3, deadline=5.0, wait=10.0, folder=tmp_path, resume=resume
+        )
         strategy.start(federation(clock, 3), record(**INITIAL), num_rounds=rounds)
         return strategy.strategy.clipping_norm
 
@@ -377,7 +454,9 @@ def test_a_number_that_a_strategy_learns_comes_back(clock, tmp_path, norm):
 
 def test_settings_of_the_strategy_that_did_not_change_are_those_given_now(clock, tmp_path):
     play(federation(clock, 6), tmp_path, make=partial(FedAdam, eta=0.1), rounds=2)
-    strategy = CohortStrategy(FedAdam(eta=0.2), "e3cs-0.5", 3, deadline=5.0, wait=10.0, folder=tmp_path, resume=True)
+    strategy = CohortStrategy(
+        FedAdam(eta=0.2), "e3cs-0.5", 3, deadline=5.0, wait=10.0, folder=tmp_path, resume=True
+    )
     strategy.start(federation(clock, 6), record(**INITIAL), num_rounds=3)
     assert strategy.strategy.eta == 0.2
 
@@ -391,7 +470,9 @@ def test_a_float32_model_goes_on_where_it_was(clock, tmp_path, name):
     alike(play(federation(clock, 6, fails), tmp_path / "cut", resume=True, **options), whole)
 
 
-@pytest.mark.parametrize("names", [["array"], ["array", "in"], ["in", "record", "single", "list", "dict", "number"]])
+@pytest.mark.parametrize(
+    "names", [["array"], ["array", "in"], ["in", "record", "single", "list", "dict", "number"]]
+)
 def test_models_and_clients_may_be_called_as_they_like(clock, tmp_path, names):
     def grid():
         grid = federation(clock, len(names))
@@ -418,12 +499,16 @@ def test_clients_that_joined_while_the_server_was_down_are_newcomers(clock, tmp_
     assert asked == {"0", "1", "2", "3", "4"}
 
 
-def test_a_client_that_joined_in_the_last_round_before_a_crash_is_a_newcomer_after_it(clock, tmp_path):
+def test_a_client_that_joined_in_the_last_round_before_a_crash_is_a_newcomer_after_it(
+    clock, tmp_path
+):
     grid = federation(clock, 3)
     for client in grid.clients.values():
         client.delay = 4.0
     clock.after(2.0, lambda: grid.join(200, learner(3)))
-    _, state, _ = play(grid, tmp_path, rounds=1, deadline=9.0, make=partial(FedAvg, fraction_evaluate=0.0))
+    _, state, _ = play(
+        grid, tmp_path, rounds=1, deadline=9.0, make=partial(FedAvg, fraction_evaluate=0.0)
+    )
     assert state["num_clients"] == 3
     assert checkpoint.load(tmp_path, True, INITIAL)["registry"]["names"] == ["0", "1", "2", "3"]
     _, state, rows = play(grid, tmp_path, resume=True, rounds=8, deadline=9.0)
@@ -440,12 +525,18 @@ def test_a_run_goes_on_with_fewer_clients_than_a_cohort(clock, tmp_path, said, l
     _, state, rows = play(grid, tmp_path, resume=True, rounds=3)
     assert [len(row["asked"]) for row in rows] == [3, 3, left]
     assert state["num_clients"] == 6
-    assert any(line.startswith(f"WARNING: {left} of ") and "clients connected within 10 s" in line for line in said)
+    assert any(
+        line.startswith(f"WARNING: {left} of ") and "clients connected within 10 s" in line
+        for line in said
+    )
 
 
 def test_a_run_does_not_go_on_without_any_client(clock, tmp_path):
     play(federation(clock, 6), tmp_path, rounds=2)
-    with pytest.raises(ValueError, match="wait must be long enough for a client to connect, got 10 s in which none did"):
+    with pytest.raises(
+        ValueError,
+        match="wait must be long enough for a client to connect, got 10 s in which none did",
+    ):
         play(federation(clock, 0), tmp_path, resume=True)
 
 
@@ -458,7 +549,9 @@ def test_those_who_take_longer_to_come_back_are_waited_for(clock, tmp_path):
     alike(play(grid, tmp_path / "cut", resume=True), whole)
 
 
-def test_with_their_number_announced_those_who_take_longer_to_come_back_are_waited_for(clock, tmp_path):
+def test_with_their_number_announced_those_who_take_longer_to_come_back_are_waited_for(
+    clock, tmp_path
+):
     options = {"num_clients": 6}
     whole, _ = calls_of(clock, tmp_path / "whole", **options)
     play(federation(clock, 6, fails), tmp_path / "cut", rounds=2, **options)

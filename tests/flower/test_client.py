@@ -14,7 +14,15 @@ from flwr.app import ConfigRecord, Context, Message, MetricRecord, RecordDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcohort.flower import Stopped, check_deadline, client, client_app, force_stop, time_left, volatility
+from fedcohort.flower import (
+    Stopped,
+    check_deadline,
+    client,
+    client_app,
+    force_stop,
+    time_left,
+    volatility,
+)
 from fedcohort.flower.client import IDENTITY, identity
 from fedcohort.world.volatility import bernoulli, class_rates
 
@@ -27,7 +35,9 @@ def context(**node_config):
 
 
 def message(ttl=60.0, created_at=None, kind="train", round=1):
-    content = RecordDict({"config": ConfigRecord({"server-round": round})} if round is not None else {})
+    content = RecordDict(
+        {"config": ConfigRecord({"server-round": round})} if round is not None else {}
+    )
     written = Message(content, 5, kind, ttl=ttl)
     written.metadata.__dict__["_message_id"] = "m"
     written.metadata.created_at = time() if created_at is None else created_at
@@ -54,7 +64,9 @@ def _alarms_are_as_they_were():
     assert signal.getsignal(signal.SIGALRM) is before
 
 
-@pytest.mark.parametrize(("ttl", "grace", "stops_at"), [(0.5, 2.0, 0.4), (0.5, 0.05, 0.45), (0.4, 0.0, 0.4)])
+@pytest.mark.parametrize(
+    ("ttl", "grace", "stops_at"), [(0.5, 2.0, 0.4), (0.5, 0.05, 0.45), (0.4, 0.0, 0.4)]
+)
 def test_work_is_stopped_just_before_the_deadline_and_says_so(ttl, grace, stops_at):
     start = perf_counter()
     reply = force_stop(message(ttl), context(), busy, grace=grace)
@@ -110,7 +122,9 @@ def test_what_the_work_raises_is_passed_on_and_the_alarm_is_off():
 
 def test_a_message_that_is_late_on_arrival_is_answered_at_once():
     called = []
-    reply = force_stop(message(10.0, created_at=time() - 9.0), context(), lambda *given: called.append(given))
+    reply = force_stop(
+        message(10.0, created_at=time() - 9.0), context(), lambda *given: called.append(given)
+    )
     assert reply.error.code == STOPPED
     assert called == []
 
@@ -204,7 +218,9 @@ def test_work_that_swallows_the_first_alarm_hears_the_next(monkeypatch):
 
 
 @pytest.mark.parametrize("rings_while", ["it is set", "it is switched off"])
-def test_an_alarm_that_rings_while_the_timer_is_set_or_switched_off_leaves_nothing_on(monkeypatch, rings_while):
+def test_an_alarm_that_rings_while_the_timer_is_set_or_switched_off_leaves_nothing_on(
+    monkeypatch, rings_while
+):
     before, real = signal.getsignal(signal.SIGALRM), signal.setitimer
 
     def slow(which, seconds, interval=0.0):
@@ -247,7 +263,9 @@ def test_on_another_thread_the_work_stops_where_it_checks():
 
 
 def test_on_another_thread_work_that_does_not_check_is_not_interrupted():
-    reply = in_thread(lambda: force_stop(message(0.1), context(), lambda *given: (sleep(0.2), done(*given))[1]))
+    reply = in_thread(
+        lambda: force_stop(message(0.1), context(), lambda *given: (sleep(0.2), done(*given))[1])
+    )
     assert reply.has_content()
 
 
@@ -352,7 +370,9 @@ def test_the_app_and_its_mods_survive_cloudpickle():
 
 
 def lot(mod, client, clients, round, kind="train", run_config=None):
-    given = Context(1, 2, {"partition-id": client, "num-partitions": clients}, RecordDict(), run_config or {})
+    given = Context(
+        1, 2, {"partition-id": client, "num-partitions": clients}, RecordDict(), run_config or {}
+    )
     return mod(message(kind=kind, round=round), given, done)
 
 
@@ -361,7 +381,10 @@ def lot(mod, client, clients, round, kind="train", run_config=None):
 def test_the_lots_are_those_of_the_simulation(seed, clients, rounds):
     table = np.array(list(islice(bernoulli(class_rates(clients), seed), rounds)))
     mod = volatility(seed)
-    drawn = [[lot(mod, c, clients, r).has_content() for c in range(clients)] for r in range(1, rounds + 1)]
+    drawn = [
+        [lot(mod, c, clients, r).has_content() for c in range(clients)]
+        for r in range(1, rounds + 1)
+    ]
     assert np.array_equal(drawn, table)
 
 
@@ -374,7 +397,10 @@ def test_a_hundred_clients_have_the_lots_of_the_paper_in_any_round():
 
 def test_the_seed_may_come_from_the_run_and_other_rates_from_the_app():
     table = next(bernoulli(class_rates(6, (0.5, 0.2)), 11))
-    drawn = [lot(volatility(rates=(0.5, 0.2)), client, 6, 1, run_config={"seed": 11}).has_content() for client in range(6)]
+    drawn = [
+        lot(volatility(rates=(0.5, 0.2)), client, 6, 1, run_config={"seed": 11}).has_content()
+        for client in range(6)
+    ]
     assert drawn == table.tolist()
 
 

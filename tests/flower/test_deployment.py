@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from fedcohort import Federation, Outcome, make_selector
-from fedcohort.rundir import load_checkpoint
+from fedcohort.lab.folder import load_checkpoint
 
 
 def cannot_run(why):
@@ -57,7 +57,14 @@ class Run:
 
     def __init__(self, lab, folder, config, *more, hold=()):
         self.lab, self.folder = lab, folder
-        self.config = {"folder": str(folder), "cohort": 3, "rounds": 4, "deadline": DEADLINE, "wait": 120.0, **config}
+        self.config = {
+            "folder": str(folder),
+            "cohort": 3,
+            "rounds": 4,
+            "deadline": DEADLINE,
+            "wait": 120.0,
+            **config,
+        }
         folder.mkdir(exist_ok=True, parents=True)
         for round in hold:
             (folder / f"hold-{round}").touch()
@@ -85,7 +92,11 @@ class Run:
 
     def row(self, round):
         """Wait for a round to be written down and return it."""
-        until(lambda: len(self.rows) >= round or self.status.startswith("finished"), f"round {round}", self.log)
+        until(
+            lambda: len(self.rows) >= round or self.status.startswith("finished"),
+            f"round {round}",
+            self.log,
+        )
         assert len(self.rows) >= round, self.log()
         return self.rows[round - 1]
 
@@ -99,11 +110,18 @@ class Run:
     def log(self):
         """What the ServerApp has said."""
         asked = "select log from run join task_logs on primary_task_id = task_id where run_id = ? order by timestamp"
-        return re.sub(r"\x1b\[\d+m", "", "".join(line for (line,) in query(self.lab, asked, signed(self.id))))
+        return re.sub(
+            r"\x1b\[\d+m", "", "".join(line for (line,) in query(self.lab, asked, signed(self.id)))
+        )
 
     def end(self, seconds=150.0):
         """Wait for the end and return how it was."""
-        until(lambda: self.status.startswith("finished"), f"the end of run {self.id}", self.log, seconds)
+        until(
+            lambda: self.status.startswith("finished"),
+            f"the end of run {self.id}",
+            self.log,
+            seconds,
+        )
         return self.status
 
     def saved(self):
@@ -136,13 +154,22 @@ def query(lab, text, *values):
 
 def online(lab):
     """Return the nodes that Flower lists now."""
-    return {node for (node,) in query(lab, "select node_id from node where status = 'online' and online_until > ?", time())}
+    return {
+        node
+        for (node,) in query(
+            lab, "select node_id from node where status = 'online' and online_until > ?", time()
+        )
+    }
 
 
 def apps(lab):
     """Return the commands of ServerApps and ClientApps that run now."""
     commands = [command_of(pid) for pid in lab.alive()]
-    return [command for command in commands if re.search(r"flwr-(serverapp|clientapp|simulation)", command)]
+    return [
+        command
+        for command in commands
+        if re.search(r"flwr-(serverapp|clientapp|simulation)", command)
+    ]
 
 
 def command_of(pid):
@@ -187,7 +214,9 @@ def averaged(rows, clients):
     for row in rows:
         came = [clients[name] for name, status in fates(row).items() if status == "arrived"]
         if came:
-            model += sum(c["number"] * c["examples"] for c in came) / sum(c["examples"] for c in came)
+            model += sum(c["number"] * c["examples"] for c in came) / sum(
+                c["examples"] for c in came
+            )
     return model
 
 
@@ -199,7 +228,9 @@ def by_the_paper(rows, clients):
         said |= {name: clients[name]["examples"] for name in came}
         if came:
             total = sum(said.values()) * len(row["probabilities"]) / len(said)
-            model += sum(clients[name]["number"] * clients[name]["examples"] for name in came) / total
+            model += (
+                sum(clients[name]["number"] * clients[name]["examples"] for name in came) / total
+            )
     return model
 
 
@@ -207,7 +238,9 @@ def assert_replayed(run, rows, size, seed, selector="e3cs-0.5"):
     """A new selector that is told the same is asked the same, and ends in the state of the checkpoint, to the last bit."""
     saved = run.saved()
     names = saved["registry"]["names"]
-    mine = make_selector(selector, Federation(size, run.config["cohort"], rng=seed, horizon=run.config["rounds"]))
+    mine = make_selector(
+        selector, Federation(size, run.config["cohort"], rng=seed, horizon=run.config["rounds"])
+    )
     for row in rows:
         if (newcomers := len(row["probabilities"]) - mine.num_clients) > 0:
             mine.join(newcomers)
@@ -216,8 +249,12 @@ def assert_replayed(run, rows, size, seed, selector="e3cs-0.5"):
         told = [row["probabilities"][name] for name in names[: mine.num_clients]]
         np.testing.assert_allclose(mine.inclusion(row["round"] - 1, available), told, atol=1e-6)
         cohort = mine.select(row["round"] - 1, available)
-        assert [names[place] for place in cohort.clients.tolist()] == [asked["client"] for asked in row["asked"]]
-        mine.update(Outcome(cohort, np.array([asked["status"] == "arrived" for asked in row["asked"]])))
+        assert [names[place] for place in cohort.clients.tolist()] == [
+            asked["client"] for asked in row["asked"]
+        ]
+        mine.update(
+            Outcome(cohort, np.array([asked["status"] == "arrived" for asked in row["asked"]]))
+        )
     assert saved["round"] == rows[-1]["round"]
     np.testing.assert_array_equal(saved["selector"]["log_weights"], mine.log_weights)
     assert str(saved["selector"]["rng"]) == str(mine.state_dict()["rng"])
@@ -227,13 +264,17 @@ def assert_replayed(run, rows, size, seed, selector="e3cs-0.5"):
 def assert_model(run, number):
     """The final model, and the one in the checkpoint, are this number four times."""
     np.testing.assert_allclose(run.final()["w"], [number] * 4, rtol=2e-6)
-    np.testing.assert_array_equal(run.saved()["model"]["w"], np.array(run.final()["w"], dtype=np.float32))
+    np.testing.assert_array_equal(
+        run.saved()["model"]["w"], np.array(run.final()["w"], dtype=np.float32)
+    )
 
 
 def start_node(lab, name, client=None, **more):
     marks = lab.folder / f"marks-{name}"
     marks.mkdir(exist_ok=True)
-    lab.start_node(name, {"client-id": client or name, "marks": str(marks), **CLIENTS[client or name], **more})
+    lab.start_node(
+        name, {"client-id": client or name, "marks": str(marks), **CLIENTS[client or name], **more}
+    )
 
 
 def start(lab, name, client=None, **more):
@@ -254,8 +295,14 @@ def has_said_who_it_is(lab, run, node, client):
     """Return whether a newcomer's answer has come: it waits in the database, or the server has it already, looked at or not."""
     asked = "select 1 from message_ins where dst_node_id = ?"
     answered = "select 1 from message_ins i join message_res r on r.reply_to_message_id = i.message_id where i.dst_node_id = ?"
-    fetched = f"node {node % 2**64} is asked which client it is" in run.log() and not query(lab, asked, node)
-    return fetched or bool(query(lab, answered, node)) or f"client {client} is on node {node % 2**64}" in run.log()
+    fetched = f"node {node % 2**64} is asked which client it is" in run.log() and not query(
+        lab, asked, node
+    )
+    return (
+        fetched
+        or bool(query(lab, answered, node))
+        or f"client {client} is on node {node % 2**64}" in run.log()
+    )
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -336,7 +383,10 @@ def test_what_cannot_run_says_why(bare, tmp_path):
             (none, "wait must be long enough for a client to connect, got 2.5 s in which none did"),
             (unknown, "selector must be one of "),
             (unknown, "'e3cs-0.55'"),
-            (another, f"{tmp_path / 'other'} must hold a checkpoint of this model, got another: 'w' is float32[4] here and"),
+            (
+                another,
+                f"{tmp_path / 'other'} must hold a checkpoint of this model, got another: 'w' is float32[4] here and",
+            ),
             (another, "float32[5] there"),
         ]:
             assert run.end() == "finished:failed"
@@ -367,7 +417,9 @@ def test_too_few_clients_and_a_deadline_nobody_can_keep(bare, tmp_path):
     assert_replayed(short, short.rows, 1, 7)
     left = rows_left(bare)
     assert (left["message_ins"], left["message_res"]) == (0, 0)
-    assert left["objects"] in (0, 6), "of the one message that nobody took Flower deletes the row, and not always the contents"
+    assert left["objects"] in (0, 6), (
+        "of the one message that nobody took Flower deletes the row, and not always the contents"
+    )
 
 
 def test_a_straggler_and_broken_clients_cost_only_their_own_updates(lab, tmp_path):
@@ -377,7 +429,11 @@ def test_a_straggler_and_broken_clients_cost_only_their_own_updates(lab, tmp_pat
     assert_on_time(run.rows)
     assert max(run.final()["seconds"]) <= DEADLINE + SLACK
     assert fates(first) == {"0": "arrived", "2": "stopped", "3": "rejected"}
-    assert reasons(first) == {"0": "", "2": f"stopped at the deadline of {DEADLINE:g} s", "3": "array 'w' is not finite"}
+    assert reasons(first) == {
+        "0": "",
+        "2": f"stopped at the deadline of {DEADLINE:g} s",
+        "3": "array 'w' is not finite",
+    }
     assert first["seconds"] > DEADLINE - SLACK - 1, "the straggler has its time"
     assert fates(second) == {"1": "arrived", "2": "arrived", "3": "rejected"}
     assert reasons(second)["3"] == "array 'w' must be float32(4,), got float32(8,)"
@@ -395,7 +451,9 @@ def test_of_two_nodes_that_claim_one_client_the_later_is_asked(lab, tmp_path):
     with Run(lab, tmp_path, {"cohort": 4, "rounds": 1, "aggregation": "paper"}) as run:
         assert run.end() == "finished:completed", run.log()
     assert run.saved()["registry"]["names"] == ["0", "1", "2", "3"]
-    assert re.search(rf"client 0 is claimed by nodes \[\d+, {later}\]: {later} (.* )?is asked", run.log())
+    assert re.search(
+        rf"client 0 is claimed by nodes \[\d+, {later}\]: {later} (.* )?is asked", run.log()
+    )
     assert run.log().count("is claimed by") == 1
     assert (marked(lab, "twin", run, 1), marked(lab, "0", run, 1)) == (True, False)
     assert fates(run.rows[0]) == {"0": "arrived", "1": "arrived", "2": "stopped", "3": "rejected"}
@@ -415,14 +473,21 @@ def test_clients_join_and_leave_while_a_run_is_under_way(lab, tmp_path):
         second = run.row(2)
         until(lambda: has_said_who_it_is(lab, run, newcomer, "4"), "the newcomer's name", run.log)
         run.let_go(2)
-        third, fourth = run.row(3), run.row(4)  # on a busy machine the third may begin before the name is pulled
+        third, fourth = (
+            run.row(3),
+            run.row(4),
+        )  # on a busy machine the third may begin before the name is pulled
         lab.stop("1")
         run.let_go(4)
         assert run.end() == "finished:completed", run.log()
     fifth = run.rows[4]
-    assert list(first["probabilities"]) == ["0", "1", "2", "3"], "who comes during a round is asked in a later one"
+    assert list(first["probabilities"]) == ["0", "1", "2", "3"], (
+        "who comes during a round is asked in a later one"
+    )
     assert "4" in there(fourth)
-    assert "4" in fates(third) or "4" not in there(third), "this seed draws it as soon as it is there"
+    assert "4" in fates(third) or "4" not in there(third), (
+        "this seed draws it as soon as it is there"
+    )
     assert ("1" in there(second), "1" in there(fourth), "1" in there(fifth)) == (True, True, False)
     assert "1" not in fates(fifth)
     assert {status for row in run.rows for status in fates(row).values()} == {"arrived"}
@@ -473,7 +538,9 @@ def test_a_killed_superlink_is_started_again_and_the_run_resumes(lab, tmp_path):
 
 def test_a_killed_supernode_is_lost_once_and_comes_back_with_its_weight(lab, tmp_path):
     """Last on this federation: Flower lists the dead node for another minute, and the next run would wait for its name."""
-    with Run(lab, tmp_path, {"clients": 4, "seed": 7, "rounds": 6, "trouble": "dies"}, hold=(2, 3, 4)) as run:
+    with Run(
+        lab, tmp_path, {"clients": 4, "seed": 7, "rounds": 6, "trouble": "dies"}, hold=(2, 3, 4)
+    ) as run:
         until(lambda: marked(lab, "3", run, 2), "the client to train", run.log)
         listed = online(lab)
         lab.kill("3")
@@ -486,19 +553,30 @@ def test_a_killed_supernode_is_lost_once_and_comes_back_with_its_weight(lab, tmp
         again = start(lab, "3")
         run.let_go(3)
         fourth = run.row(4)
-        until(lambda: has_said_who_it_is(lab, run, again, "3"), "the name of the one that came back", run.log)
+        until(
+            lambda: has_said_who_it_is(lab, run, again, "3"),
+            "the name of the one that came back",
+            run.log,
+        )
         kept = run.saved()["selector"]["log_weights"][3]
         run.let_go(4)
         assert run.end() == "finished:completed", run.log()
-    first, fifth, sixth = run.rows[0], *run.rows[4:]  # on a busy machine the fifth may begin before the name is pulled
+    first, fifth, sixth = (
+        run.rows[0],
+        *run.rows[4:],
+    )  # on a busy machine the fifth may begin before the name is pulled
     assert fates(first)["3"] == "arrived"
     assert (fates(second)["3"], reasons(second)["3"]) == ("lost", "no answer by the deadline")
     assert second["seconds"] > DEADLINE - 1, "nobody could know earlier"
     for row in (third, fourth):
-        assert (there(row), list(fates(row))) == (["0", "1", "2"], ["0", "1", "2"]), "the dead is not asked"
+        assert (there(row), list(fates(row))) == (["0", "1", "2"], ["0", "1", "2"]), (
+            "the dead is not asked"
+        )
         assert row["seconds"] < DEADLINE - 1, "and delays nobody"
     assert there(sixth) == ["0", "1", "2", "3"]
-    assert "3" in fates(fifth) or "3" not in there(fifth), "this seed draws it as soon as it is there"
+    assert "3" in fates(fifth) or "3" not in there(fifth), (
+        "this seed draws it as soon as it is there"
+    )
     assert {fates(row).get("3", "arrived") for row in (fifth, sixth)} == {"arrived"}
     assert_on_time(run.rows)
     assert_model(run, averaged(run.rows, CLIENTS))

@@ -15,7 +15,9 @@ from fedcohort.flower import grid as grid_module
 from fedcohort.flower.grid import Shown
 from fedcohort.flower.outcomes import NOT_TAKEN, Fate, fate_of_error
 
-QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUICK = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 TOLERANCE = 0.05  # seconds a round may end beside its deadline
 
 
@@ -153,7 +155,9 @@ def test_a_node_that_leaves_ends_the_wait_for_it(clock):
     assert grid.left_behind == []
 
 
-@pytest.mark.parametrize(("deadline", "called"), [(1.0, False), (2.0, False), (2.5, True), (6.0, True), (None, True)])
+@pytest.mark.parametrize(
+    ("deadline", "called"), [(1.0, False), (2.0, False), (2.5, True), (6.0, True), (None, True)]
+)
 def test_meanwhile_is_called_between_pulls_but_not_in_the_last_two_seconds(clock, deadline, called):
     grid, start, calls = grid_of(clock, answering(50.0)), clock.now, []
     on_time = DeadlineGrid(grid, deadline, meanwhile=lambda: calls.append(clock.now - start))
@@ -166,14 +170,20 @@ def test_meanwhile_is_called_between_pulls_but_not_in_the_last_two_seconds(clock
 
 def test_a_long_meanwhile_does_not_let_a_late_answer_in(clock):
     grid = grid_of(clock, answering(4.5), silent())
-    replies = list(DeadlineGrid(grid, 4.0, meanwhile=lambda: clock.sleep(4.0)).send_and_receive(messages(1, 2)))
+    replies = list(
+        DeadlineGrid(grid, 4.0, meanwhile=lambda: clock.sleep(4.0)).send_and_receive(messages(1, 2))
+    )
     assert sound(replies) == []
     assert grid.left_behind == []
 
 
 def test_a_slow_meanwhile_does_not_cost_an_answer_that_is_in_time(clock):
     grid, start = grid_of(clock, answering(19.0), silent()), clock.now
-    replies = list(DeadlineGrid(grid, 20.0, meanwhile=lambda: clock.sleep(1.5)).send_and_receive(messages(1, 2)))
+    replies = list(
+        DeadlineGrid(grid, 20.0, meanwhile=lambda: clock.sleep(1.5)).send_and_receive(
+            messages(1, 2)
+        )
+    )
     assert sound(replies) == [1]
     assert clock.now - start <= 20.0 + TOLERANCE
 
@@ -182,7 +192,9 @@ def test_a_slow_meanwhile_does_not_cost_an_answer_that_is_in_time(clock):
 @pytest.mark.parametrize("close_early", [True, False])
 def test_even_a_tiny_deadline_leaves_most_of_its_time_for_answers(clock, deadline, close_early):
     grid, start = grid_of(clock, answering(0.8 * deadline), silent()), clock.now
-    assert sound(DeadlineGrid(grid, deadline, close_early=close_early).send_and_receive(messages(1, 2))) == [1]
+    assert sound(
+        DeadlineGrid(grid, deadline, close_early=close_early).send_and_receive(messages(1, 2))
+    ) == [1]
     assert deadline <= clock.now - start <= deadline + TOLERANCE
     assert grid.left_behind == []
 
@@ -194,8 +206,13 @@ def test_even_a_tiny_deadline_leaves_most_of_its_time_for_answers(clock, deadlin
     close_early=st.booleans(),
     poll=st.floats(0.01, 5.0),
 )
-def test_whoever_is_late_or_silent_the_round_ends_on_time_with_those_in_time(clock, delays, deadline, close_early, poll):
-    grid, start = grid_of(clock, *(silent() if delay is None else answering(delay) for delay in delays)), clock.now
+def test_whoever_is_late_or_silent_the_round_ends_on_time_with_those_in_time(
+    clock, delays, deadline, close_early, poll
+):
+    grid, start = (
+        grid_of(clock, *(silent() if delay is None else answering(delay) for delay in delays)),
+        clock.now,
+    )
     on_time = DeadlineGrid(grid, deadline, close_early=close_early, poll=poll)
     replies = list(on_time.send_and_receive(messages(*range(1, len(delays) + 1))))
     took, back = clock.now - start, sound(replies)
@@ -203,9 +220,15 @@ def test_whoever_is_late_or_silent_the_round_ends_on_time_with_those_in_time(clo
     assert close_early or took >= deadline
     assert all(delays[node - 1] is not None and delays[node - 1] <= deadline for node in back)
     last_pull = deadline - min(0.15, 0.1 * deadline) - 1e-5
-    surely = [node for node, delay in enumerate(delays, 1) if delay is not None and delay < last_pull]
+    surely = [
+        node for node, delay in enumerate(delays, 1) if delay is not None and delay < last_pull
+    ]
     assert set(surely) <= set(back)
-    assert len({reply.metadata.reply_to_message_id for reply in replies}) == len(replies) == len(delays)
+    assert (
+        len({reply.metadata.reply_to_message_id for reply in replies})
+        == len(replies)
+        == len(delays)
+    )
     clock.sleep(5.0)
     assert grid.left_behind == []
 
@@ -221,7 +244,10 @@ def test_stock_fedavg_keeps_the_deadline_on_it(clock):
     assert grid.left_behind == []
 
 
-@pytest.mark.parametrize(("name", "value"), [("deadline", 0), ("deadline", -1.0), ("deadline", float("nan")), ("poll", 0.0)])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("deadline", 0), ("deadline", -1.0), ("deadline", float("nan")), ("poll", 0.0)],
+)
 def test_bad_arguments_are_refused_by_name_and_value(clock, name, value):
     with pytest.raises(ValueError, match=rf"{name} must be a finite number above 0, got {value!r}"):
         DeadlineGrid(FakeGrid(clock), **{"deadline": 1.0, name: value})
@@ -253,7 +279,9 @@ class Remote(FakeGrid):
 
 def test_what_silent_nodes_never_fetched_is_removed_from_the_server(clock):
     grid = Remote(clock)
-    for node, client in enumerate([answering(0.1), silent(), answering(0.2, Error(2, "it broke")), silent()], 1):
+    for node, client in enumerate(
+        [answering(0.1), silent(), answering(0.2, Error(2, "it broke")), silent()], 1
+    ):
         grid.join(node, client)
     clock.after(0.3, lambda: grid.leave(4))
     written = messages(1, 2, 3, 4)
@@ -281,7 +309,10 @@ def test_an_upload_that_hangs_holds_up_neither_the_round_nor_the_answers_of_othe
         grid.join(node, client)
     clock.after(0.05, lambda: setattr(grid, "hanging", written[0].metadata.message_id))
     written, start = messages(1, 2, 3), clock.now
-    replies = {reply.metadata.reply_to_message_id: reply for reply in DeadlineGrid(grid, 1.0).send_and_receive(written)}
+    replies = {
+        reply.metadata.reply_to_message_id: reply
+        for reply in DeadlineGrid(grid, 1.0).send_and_receive(written)
+    }
     assert clock.now - start == pytest.approx(1.0, abs=0.05)
     grid.upload.set()
     first, second, third = (replies.get(message.metadata.message_id) for message in written)
@@ -348,14 +379,19 @@ class Lying(Remote):
         return replies
 
 
-@pytest.mark.parametrize("lie", [DecodeError("torn"), KeyError("object"), ValueError("no record"), 3])
+@pytest.mark.parametrize(
+    "lie", [DecodeError("torn"), KeyError("object"), ValueError("no record"), 3]
+)
 def test_an_answer_that_is_none_is_that_clients_failure_alone(clock, lie):
     grid = Lying(clock)
     for node, client in enumerate([answering(0.1), answering(0.2), silent()], 11):
         grid.join(node, client)
     written = messages(11, 12, 13)
     grid.lies, grid.named = {11: lie}, {3: "ff"}
-    replies = {reply.metadata.reply_to_message_id: reply for reply in DeadlineGrid(grid, 1.0).send_and_receive(written)}
+    replies = {
+        reply.metadata.reply_to_message_id: reply
+        for reply in DeadlineGrid(grid, 1.0).send_and_receive(written)
+    }
     first, second, third = (replies[message.metadata.message_id] for message in written)
     assert fate_of_error(first.error).status == "rejected"
     assert second.has_content()
@@ -369,9 +405,14 @@ def test_nobody_answers_in_the_name_of_another(clock):
     written = messages(1, 2)
     grid.lies, grid.named = {1: 2}, {2: None}
     clock.after(0.0, lambda: grid.named.update({2: written[1].metadata.message_id}))
-    replies = {reply.metadata.reply_to_message_id: reply for reply in DeadlineGrid(grid, 2.0).send_and_receive(written)}
+    replies = {
+        reply.metadata.reply_to_message_id: reply
+        for reply in DeadlineGrid(grid, 2.0).send_and_receive(written)
+    }
     first, second = (replies[message.metadata.message_id] for message in written)
-    assert fate_of_error(first.error) == Fate("rejected", "its answer says that it is to another message")
+    assert fate_of_error(first.error) == Fate(
+        "rejected", "its answer says that it is to another message"
+    )
     assert second.metadata.src_node_id == 2
 
 

@@ -29,7 +29,13 @@ def test_a_row_says_what_came_of_the_round():
         "seconds": 2.0,
         "asked": [
             {"client": "a", "inclusion": 0.25, "status": "arrived", "reason": "", "seconds": 1.25},
-            {"client": "b", "inclusion": 0.75, "status": "lost", "reason": "no answer by the deadline", "seconds": None},
+            {
+                "client": "b",
+                "inclusion": 0.75,
+                "status": "lost",
+                "reason": "no answer by the deadline",
+                "seconds": None,
+            },
         ],
         "arrived": 1,
         "cep": 2,
@@ -49,7 +55,14 @@ def test_a_round_in_which_nobody_was_asked_is_a_row_like_others():
 def test_every_round_is_one_json_object_on_one_line(tmp_path):
     journal = Journal(tmp_path / "deep" / "run")
     odd = 'a\nb\u2028c\x85 "quoted" ü🦊'
-    row = row_of(1, 0.0, [(odd, 1.0, Fate("failed", "line one\nline two"))], [odd], Totals({odd: 1}, 1, 0), {odd: 1.0})
+    row = row_of(
+        1,
+        0.0,
+        [(odd, 1.0, Fate("failed", "line one\nline two"))],
+        [odd],
+        Totals({odd: 1}, 1, 0),
+        {odd: 1.0},
+    )
     journal.write(row)
     journal.write(rows(2)[0])
     lines = (tmp_path / "deep" / "run" / "rounds.jsonl").read_bytes().split(b"\n")
@@ -70,7 +83,18 @@ def test_a_resumed_run_writes_the_rounds_it_plays_again_once(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "cut", ['{"round": 2, "sec', '{"round": 2', "{", "null", '"round"', "2", "{}", '{"round": null}', "\x00"]
+    "cut",
+    [
+        '{"round": 2, "sec',
+        '{"round": 2',
+        "{",
+        "null",
+        '"round"',
+        "2",
+        "{}",
+        '{"round": null}',
+        "\x00",
+    ],
 )
 def test_a_line_that_is_no_round_is_dropped(tmp_path, cut):
     Journal(tmp_path).write(rows(1)[0])
@@ -105,7 +129,10 @@ def scalars_in(folder):
     reading = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     events = reading.EventAccumulator(str(folder / "tensorboard"), size_guidance={"scalars": 0})
     events.Reload()
-    return {tag: [(event.step, event.value) for event in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
+    return {
+        tag: [(event.step, event.value) for event in events.Scalars(tag)]
+        for tag in events.Tags()["scalars"]
+    }
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:tensorboard")
@@ -120,7 +147,9 @@ def test_tensorboard_reads_back_the_rows(tmp_path):
     read = scalars_in(tmp_path)
     assert set(read) == {*(f"round/{name}" for name in SCALARS), "probability/a", "probability/b"}
     for name in SCALARS:
-        assert read[f"round/{name}"] == [(row["round"], pytest.approx(row[name], rel=1e-6)) for row in told]
+        assert read[f"round/{name}"] == [
+            (row["round"], pytest.approx(row[name], rel=1e-6)) for row in told
+        ]
     assert read["probability/b"] == [(1, 0.75), (2, 0.75), (3, 0.75)]
 
 
@@ -132,7 +161,9 @@ def test_tensorboard_shows_a_round_that_is_played_again_once(tmp_path):
     for row in rows(1, 2, 3):
         first.write(row)
     first.close()
-    (events,) = (tmp_path / "tensorboard").iterdir()  # named by the second; a crash and a restart take longer
+    (events,) = (
+        tmp_path / "tensorboard"
+    ).iterdir()  # named by the second; a crash and a restart take longer
     events.rename(events.with_name("events.out.tfevents.1000000000.host"))
     again = Journal(tmp_path, done=2, tensorboard=True)
     row = {**rows(3)[0], "cep": 99}
@@ -146,5 +177,7 @@ def test_tensorboard_without_its_package_says_what_to_install(tmp_path, monkeypa
     import sys
 
     monkeypatch.setitem(sys.modules, "tensorboardX", None)
-    with pytest.raises(ValueError, match=r"tensorboard needs tensorboardX: pip install 'fedcohort\[tracking\]'"):
+    with pytest.raises(
+        ValueError, match=r"tensorboard needs tensorboardX: pip install 'fedcohort\[tracking\]'"
+    ):
         Journal(tmp_path, tensorboard=True)

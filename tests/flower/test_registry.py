@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from fedcohort.flower.outcomes import Fate
 from fedcohort.flower.registry import QUESTION_LIVES, Registry
 
-QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUICK = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 LOST = Fate("lost", "no answer by the deadline")
 
 
@@ -66,7 +68,9 @@ def test_a_client_that_leaves_and_comes_back_on_another_node_keeps_its_index(clo
     grid.leave(2)
     looked(registry, grid, clock)
     assert registry.available == [0, 2]
-    with pytest.raises(ValueError, match="client 1 must be there to be asked, got one that is away"):
+    with pytest.raises(
+        ValueError, match="client 1 must be there to be asked, got one that is away"
+    ):
         registry.node(1)
     grid.join(77, FakeClient("b"))
     looked(registry, grid, clock)
@@ -76,7 +80,9 @@ def test_a_client_that_leaves_and_comes_back_on_another_node_keeps_its_index(clo
 
 
 @pytest.mark.parametrize("order", [(1, 2), (2, 1)])
-def test_of_two_nodes_with_one_name_the_later_one_is_asked_and_the_other_takes_over_when_it_leaves(clock, said, order):
+def test_of_two_nodes_with_one_name_the_later_one_is_asked_and_the_other_takes_over_when_it_leaves(
+    clock, said, order
+):
     grid = FakeGrid(clock)
     for node in order:
         grid.join(node, FakeClient("a"), last_activated_at=f"2026-01-0{node}T00:00:00")
@@ -111,7 +117,9 @@ def test_a_lost_client_is_asked_again_on_a_new_node(clock):
     registry = Registry()
     looked(registry, grid, clock)
     registry.note(0, 1, LOST, 0.0)
-    grid.join(2, FakeClient("a"), online_until=until)  # the same moment on purpose: the node alone is new
+    grid.join(
+        2, FakeClient("a"), online_until=until
+    )  # the same moment on purpose: the node alone is new
     looked(registry, grid, clock)
     assert registry.available == [0]
     assert registry.node(0) == 2
@@ -163,7 +171,10 @@ def test_an_app_that_does_not_know_the_question_is_known_by_its_node(clock, said
     registry = Registry()
     registry.gather(grid, 1, 10.0)
     assert names(registry) == ["123"]
-    assert any("node 123 does not say which client it is" in line and "no query function" in line for line in said)
+    assert any(
+        "node 123 does not say which client it is" in line and "no query function" in line
+        for line in said
+    )
     looked(registry, grid, clock)
     assert len(grid.sent("query")) == 1  # and is not asked again
 
@@ -229,8 +240,12 @@ def test_a_refused_question_is_asked_again(clock):
     assert names(registry) == ["a"]
 
 
-@pytest.mark.parametrize(("places", "wanted", "ends"), [(0, 2, 5.0), (0, 1, 5.0), (2, 2, 5.0), (2, 1, 0.1)])
-def test_a_deaf_node_is_waited_for_until_the_time_is_up_unless_enough_of_those_announced_are_there(clock, places, wanted, ends):
+@pytest.mark.parametrize(
+    ("places", "wanted", "ends"), [(0, 2, 5.0), (0, 1, 5.0), (2, 2, 5.0), (2, 1, 0.1)]
+)
+def test_a_deaf_node_is_waited_for_until_the_time_is_up_unless_enough_of_those_announced_are_there(
+    clock, places, wanted, ends
+):
     grid, registry, start = grid_of(clock, "0", "1"), Registry(places), clock.now
     grid.clients[2].deaf = True
     registry.gather(grid, wanted, 5.0)
@@ -369,13 +384,31 @@ def test_odd_names_are_names_like_others(clock, places):
     assert sorted(registry.available) == list(range(len(ODD)))
 
 
-@pytest.mark.parametrize("name", ["9" * 201, "9" * 5000, "a" * 100_000, "\n", "\x00", "\x1b[31mred", "1\n2"])
+@pytest.mark.parametrize(
+    "name", ["9" * 201, "9" * 5000, "a" * 100_000, "\n", "\x00", "\x1b[31mred", "1\n2"]
+)
 def test_a_name_that_is_too_long_or_cannot_be_printed_is_none(clock, name):
     _, registry = gathered(clock, name)
     assert names(registry) == ["1"]
 
 
-NATURAL = ["1", "1e3", "1e20", "2", "10", "12", "9" * 30, "a", "a2", "a2b1", "a2b10", "a10", "b", "²", "٣"]
+NATURAL = [
+    "1",
+    "1e3",
+    "1e20",
+    "2",
+    "10",
+    "12",
+    "9" * 30,
+    "a",
+    "a2",
+    "a2b1",
+    "a2b10",
+    "a10",
+    "b",
+    "²",
+    "٣",
+]
 
 
 @QUICK
@@ -397,14 +430,20 @@ def test_a_long_number_does_not_reserve_a_place_of_that_number(clock):
 
 
 EVENTS = st.lists(
-    st.tuples(st.integers(1, 6), st.sampled_from(["a", "b", "0", "1", "2", "10", "", "٣", "x-9", "x-10"]), st.booleans()),
+    st.tuples(
+        st.integers(1, 6),
+        st.sampled_from(["a", "b", "0", "1", "2", "10", "", "٣", "x-9", "x-10"]),
+        st.booleans(),
+    ),
     max_size=25,
 )
 
 
 @QUICK
 @given(events=EVENTS, places=st.integers(0, 4), authenticated=st.booleans())
-def test_an_index_never_changes_and_no_two_clients_are_on_one_node(clock, events, places, authenticated):
+def test_an_index_never_changes_and_no_two_clients_are_on_one_node(
+    clock, events, places, authenticated
+):
     grid, registry, seen = FakeGrid(clock), Registry(places), {}
     fresh = iter(range(1, 1000))
     on = {}

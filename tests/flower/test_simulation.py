@@ -15,7 +15,7 @@ from test_deployment import (
 )
 
 from fedcohort import Federation, bernoulli, class_rates, make_selector, play
-from fedcohort.experiments.simulation import Setting, play_one
+from fedcohort.lab.simulation import SimulationConfig, play_one
 
 pytestmark = pytest.mark.slow
 CLIENTS, COHORT, ROUNDS, SEED = 20, 5, 12, 7
@@ -27,11 +27,24 @@ PARTITIONS = {str(place): {"number": float(place), "examples": 10} for place in 
 def runs(quick, tmp_path_factory):  # noqa: F811
     """All runs side by side, over: two with the same seed, one without saying how many clients there are, FedAdam, stock."""
     folder = tmp_path_factory.mktemp("simulation")
-    common = {"clients": CLIENTS, "cohort": COHORT, "rounds": ROUNDS, "seed": SEED, "deadline": 0.0, "volatile": True}
-    different = {"one": {}, "two": {"clients": 0}, "adam": {"strategy": "adam"}, "stock": {"strategy": "stock"}}
+    common = {
+        "clients": CLIENTS,
+        "cohort": COHORT,
+        "rounds": ROUNDS,
+        "seed": SEED,
+        "deadline": 0.0,
+        "volatile": True,
+    }
+    different = {
+        "one": {},
+        "two": {"clients": 0},
+        "adam": {"strategy": "adam"},
+        "stock": {"strategy": "stock"},
+    }
     with open_lab(folder / "lab", "--simulation") as lab:
         made = {
-            name: Run(lab, folder / name, common | config, "--federation-config", ENGINE) for name, config in different.items()
+            name: Run(lab, folder / name, common | config, "--federation-config", ENGINE)
+            for name, config in different.items()
         }
         ends = {name: run.end(240.0) for name, run in made.items()}
         logs = "\n".join(run.log() for run in made.values() if run.status != "finished:completed")
@@ -47,13 +60,17 @@ def test_cohorts_and_outcomes_are_those_of_the_loop_alone(runs, name):
     selector = make_selector("e3cs-0.5", Federation(CLIENTS, COHORT, rng=SEED, horizon=ROUNDS))
     rows = runs[name].rows
     assert [row["round"] for row in rows] == list(range(1, ROUNDS + 1))
-    for row, record in zip(rows, play(selector, bernoulli(class_rates(CLIENTS), SEED), ROUNDS), strict=True):
+    for row, record in zip(
+        rows, play(selector, bernoulli(class_rates(CLIENTS), SEED), ROUNDS), strict=True
+    ):
         assert [int(client) for client in fates(row)] == record.cohort.clients.tolist()
         assert [status == "arrived" for status in fates(row).values()] == record.arrived.tolist()
         assert set(fates(row).values()) <= {"arrived", "failed"}
     assert any("by lot" in asked["reason"] for row in rows for asked in row["asked"])
     assert_replayed(runs[name], rows, CLIENTS, SEED)
-    np.testing.assert_array_equal(runs[name].saved()["selector"]["log_weights"], selector.log_weights)
+    np.testing.assert_array_equal(
+        runs[name].saved()["selector"]["log_weights"], selector.log_weights
+    )
 
 
 def test_the_same_seed_gives_the_same_run(runs):
@@ -61,12 +78,21 @@ def test_the_same_seed_gives_the_same_run(runs):
         asked = [{**asked, "seconds": None} for asked in row["asked"]]
         return {**row, "seconds": None, "asked": asked}
 
-    assert [without_time(row) for row in runs["one"].rows] == [without_time(row) for row in runs["two"].rows]
+    assert [without_time(row) for row in runs["one"].rows] == [
+        without_time(row) for row in runs["two"].rows
+    ]
     assert runs["one"].final()["w"] == runs["two"].final()["w"]
 
 
 def test_counts_and_successes_are_those_of_fedcohort_simulate(runs):
-    setting = Setting(("e3cs-0.5",), num_clients=CLIENTS, cohort_size=COHORT, rounds=ROUNDS, seeds=1, first_seed=SEED)
+    setting = SimulationConfig(
+        ("e3cs-0.5",),
+        num_clients=CLIENTS,
+        cohort_size=COHORT,
+        rounds=ROUNDS,
+        seeds=1,
+        first_seed=SEED,
+    )
     simulated, rows = play_one(setting, "e3cs-0.5"), runs["one"].rows
     asked = np.concatenate([[int(client) for client in fates(row)] for row in rows])
     np.testing.assert_array_equal(np.bincount(asked, minlength=CLIENTS), simulated.counts[0])
@@ -82,7 +108,9 @@ def test_a_wrapped_fedadam_moves_as_fedadam_does(runs):
     """Kingma and Ba's rule by hand, on the average of those that answered; a round in which none did moves nothing."""
     model, mean, square = 0.0, 0.0, 0.0
     for row in runs["adam"].rows:
-        came = [PARTITIONS[name]["number"] for name, status in fates(row).items() if status == "arrived"]
+        came = [
+            PARTITIONS[name]["number"] for name, status in fates(row).items() if status == "arrived"
+        ]
         if not came:
             continue
         step = np.mean(came)

@@ -7,7 +7,17 @@ from math import inf, nan
 
 import numpy as np
 import pytest
-from fakes import FakeClient, FakeGrid, federation, learner, model_of, record, returned, round_of, same
+from fakes import (
+    FakeClient,
+    FakeGrid,
+    federation,
+    learner,
+    model_of,
+    record,
+    returned,
+    round_of,
+    same,
+)
 from flwr.app import ArrayRecord, ConfigRecord, Error, Message, MetricRecord, RecordDict
 from flwr.serverapp.exception import AggregationError
 from flwr.serverapp.strategy import (
@@ -51,10 +61,17 @@ STOCK = {
     "FedTrimmedAvg": partial(FedTrimmedAvg, beta=0.3),
     "Krum": partial(Krum, num_malicious_nodes=1),
     "QFedAvg": partial(QFedAvg, client_learning_rate=0.1),
-    "DifferentialPrivacy": lambda sampled=3: DifferentialPrivacyServerSideFixedClipping(FedAvg(), 0.0, 2.0, sampled),
+    "DifferentialPrivacy": lambda sampled=3: DifferentialPrivacyServerSideFixedClipping(
+        FedAvg(), 0.0, 2.0, sampled
+    ),
 }
 
-PROTECTED = ("DifferentialPrivacy", "FedMedian", "FedTrimmedAvg", "Krum")  # with the paper's aggregation they would not be
+PROTECTED = (
+    "DifferentialPrivacy",
+    "FedMedian",
+    "FedTrimmedAvg",
+    "Krum",
+)  # with the paper's aggregation they would not be
 PLAIN = [name for name in STOCK if name not in PROTECTED]
 
 
@@ -122,8 +139,12 @@ def test_the_model_is_what_the_stock_strategy_makes_of_the_same_replies(clock, n
         to = {message.metadata.dst_node_id: message for message in messages}
         arrived = [client for client, success in told.items() if success]
         assert arrived == [client for client in told if not fails(client, round)]
-        replies = [Message(grid.clients[100 + c].train(to[100 + c]), reply_to=to[100 + c]) for c in arrived]
-        enough = len(replies) == len(told) if name == "DifferentialPrivacy" else replies  # as it does where one is an error
+        replies = [
+            Message(grid.clients[100 + c].train(to[100 + c]), reply_to=to[100 + c]) for c in arrived
+        ]
+        enough = (
+            len(replies) == len(told) if name == "DifferentialPrivacy" else replies
+        )  # as it does where one is an error
         moved, _ = stock.aggregate_train(round, replies) if enough else (None, None)
         arrays = arrays if moved is None else moved
     assert same(result.arrays, arrays)
@@ -136,14 +157,27 @@ def test_messages_go_to_exactly_those_selected_with_the_strategys_own_content(cl
 
     def listening(train, message):
         config = message.content.config_records["config"]
-        heard.append((int(message.metadata.group_id), config["server-round"], "proximal-mu" in config, message.metadata.ttl))
+        heard.append(
+            (
+                int(message.metadata.group_id),
+                config["server-round"],
+                "proximal-mu" in config,
+                message.metadata.ttl,
+            )
+        )
         return train(message)
 
     for client in grid.clients.values():
         client.train = partial(listening, client.train)
-    cohort_strategy(STOCK[name](), selector, None, deadline=4.0).start(grid, initial(), num_rounds=3)
-    assert asked_by_round(grid) == {r: [100 + c for c in told] for r, told in enumerate(selector.outcomes, 1)}
-    assert heard == [(round, round, name == "FedProx", 4.0) for round in (1, 2, 3) for _ in range(3)]
+    cohort_strategy(STOCK[name](), selector, None, deadline=4.0).start(
+        grid, initial(), num_rounds=3
+    )
+    assert asked_by_round(grid) == {
+        r: [100 + c for c in told] for r, told in enumerate(selector.outcomes, 1)
+    }
+    assert heard == [
+        (round, round, name == "FedProx", 4.0) for round in (1, 2, 3) for _ in range(3)
+    ]
 
 
 @pytest.mark.parametrize("name", STOCK)
@@ -161,7 +195,9 @@ def test_fewer_nodes_than_a_strategys_minimums_do_not_hang_it(clock, name):
 
 @pytest.mark.parametrize("least", [(1, 1, 1), (5, 5, 5)])
 def test_a_strategys_minimums_come_back_when_clients_do(clock, least):
-    strategy = FedAvg(min_train_nodes=least[0], min_evaluate_nodes=least[1], min_available_nodes=least[2])
+    strategy = FedAvg(
+        min_train_nodes=least[0], min_evaluate_nodes=least[1], min_available_nodes=least[2]
+    )
     grid = federation(clock, 4)
     cohort_strategy(strategy, cohort_size=2).start(grid, initial(), num_rounds=3)
     assert [len(nodes) for nodes in asked_by_round(grid).values()] == [2, 2, 2]
@@ -172,18 +208,27 @@ def test_a_strategys_minimums_come_back_when_clients_do(clock, least):
 def test_metrics_of_training_and_evaluation_are_averaged_by_examples(clock):
     grid = federation(clock, 2)
     result = cohort_strategy(FedAvg(), cohort_size=2).start(
-        grid, initial(), num_rounds=1, evaluate_fn=lambda round, arrays: MetricRecord({"round": round})
+        grid,
+        initial(),
+        num_rounds=1,
+        evaluate_fn=lambda round, arrays: MetricRecord({"round": round}),
     )
     # clients 0 and 1 with 1 and 2 examples: losses 1 and 2, accuracies 0 and 0.1
     assert result.train_metrics_clientapp[1]["train_loss"] == pytest.approx(5 / 3)
     assert result.evaluate_metrics_clientapp[1]["accuracy"] == pytest.approx(0.2 / 3)
-    assert {round: metrics["round"] for round, metrics in result.evaluate_metrics_serverapp.items()} == {0: 0, 1: 1}
+    assert {
+        round: metrics["round"] for round, metrics in result.evaluate_metrics_serverapp.items()
+    } == {0: 0, 1: 1}
 
 
 def test_the_configuration_given_reaches_the_clients(clock):
     grid = federation(clock, 2)
     cohort_strategy(FedAvg(), cohort_size=2).start(
-        grid, initial(), num_rounds=1, train_config=ConfigRecord({"lr": 0.5}), evaluate_config=ConfigRecord({"batch": 8})
+        grid,
+        initial(),
+        num_rounds=1,
+        train_config=ConfigRecord({"lr": 0.5}),
+        evaluate_config=ConfigRecord({"batch": 8}),
     )
     assert {message.content["config"]["lr"] for message in grid.sent()} == {0.5}
     assert {message.content["config"]["batch"] for message in grid.sent("evaluate")} == {8}
@@ -191,10 +236,14 @@ def test_the_configuration_given_reaches_the_clients(clock):
 
 @pytest.mark.parametrize("fraction", [0.0, 0.5, 0.999])
 def test_a_strategy_that_samples_is_refused(fraction):
-    with pytest.raises(ValueError, match=f"fraction_train of the strategy must be 1.0.*got {fraction}"):
+    with pytest.raises(
+        ValueError, match=f"fraction_train of the strategy must be 1.0.*got {fraction}"
+    ):
         CohortStrategy(FedAvg(fraction_train=fraction), "random", 2)
     inner = DifferentialPrivacyServerSideFixedClipping(FedAvg(fraction_train=fraction), 1.0, 1.0, 2)
-    with pytest.raises(ValueError, match=f"fraction_train of the strategy must be 1.0.*got {fraction}"):
+    with pytest.raises(
+        ValueError, match=f"fraction_train of the strategy must be 1.0.*got {fraction}"
+    ):
         CohortStrategy(inner, "random", 2)
 
 
@@ -213,19 +262,26 @@ def test_a_strategy_that_samples_inside_another_is_refused():
 
 @pytest.mark.parametrize("strategy", [FedXgbBagging, FedXgbCyclic])
 def test_strategies_that_collect_trees_are_refused(strategy):
-    with pytest.raises(ValueError, match=f"must average arrays of fixed shapes, got {strategy.__name__}"):
+    with pytest.raises(
+        ValueError, match=f"must average arrays of fixed shapes, got {strategy.__name__}"
+    ):
         CohortStrategy(strategy(), "random", 2)
     with pytest.raises(ValueError, match="must average arrays of fixed shapes, got Wrapping"):
         CohortStrategy(Wrapping(strategy()), "random", 2)
 
 
 def test_the_paper_aggregation_is_refused_where_it_would_leave_out_a_strategys_protection():
-    with pytest.raises(ValueError, match="aggregation must be 'wrapped' for DifferentialPrivacyServerSideFixedClipping"):
+    with pytest.raises(
+        ValueError,
+        match="aggregation must be 'wrapped' for DifferentialPrivacyServerSideFixedClipping",
+    ):
         CohortStrategy(STOCK["DifferentialPrivacy"](), "random", 2, aggregation="paper")
 
 
 def test_what_is_no_strategy_is_refused():
-    with pytest.raises(ValueError, match=r"strategy must be one of flwr.serverapp.strategy, got <class"):
+    with pytest.raises(
+        ValueError, match=r"strategy must be one of flwr.serverapp.strategy, got <class"
+    ):
         CohortStrategy(FedAvg, "random", 2)
 
 
@@ -237,7 +293,9 @@ def test_a_privacy_accountant_is_refused_as_it_ends_the_run_when_a_client_fails(
 
 
 def test_the_noise_of_a_private_strategy_must_be_drawn_for_the_cohort():
-    with pytest.raises(ValueError, match="cohort_size must be num_sampled_clients of the strategy, 3, got 2"):
+    with pytest.raises(
+        ValueError, match="cohort_size must be num_sampled_clients of the strategy, 3, got 2"
+    ):
         CohortStrategy(STOCK["DifferentialPrivacy"](), "random", 2)
 
 
@@ -245,15 +303,25 @@ def test_fewer_answers_than_the_noise_is_drawn_for_move_nothing(clock, said):
     grid = federation(clock, 3, lambda client, round: client == 1 and round == 1)
     strategy = cohort_strategy(STOCK["DifferentialPrivacy"](), "random", 3)
     models = []
-    strategy.start(grid, initial(), num_rounds=2, evaluate_fn=lambda round, arrays: models.append(model_of(arrays)))
+    strategy.start(
+        grid,
+        initial(),
+        num_rounds=2,
+        evaluate_fn=lambda round, arrays: models.append(model_of(arrays)),
+    )
     assert all(np.array_equal(models[0][part], models[1][part]) for part in INITIAL)
     assert not all(np.array_equal(models[1][part], models[2][part]) for part in INITIAL)
-    assert any("the model stays as it was: 2 answers have too little noise to be private" in line for line in said)
+    assert any(
+        "the model stays as it was: 2 answers have too little noise to be private" in line
+        for line in said
+    )
 
 
 @pytest.mark.parametrize("name", PROTECTED)
 def test_the_papers_aggregation_is_refused_where_it_would_undo_a_protection(name):
-    with pytest.raises(ValueError, match=r"aggregation must be 'wrapped' for .*, whose protection it is"):
+    with pytest.raises(
+        ValueError, match=r"aggregation must be 'wrapped' for .*, whose protection it is"
+    ):
         CohortStrategy(STOCK[name](), "random", 3, aggregation="paper")
 
 
@@ -279,7 +347,9 @@ class Choosy(FedAvg):
 
 @pytest.mark.parametrize("strategy", [Chatty, Choosy])
 def test_a_strategy_that_does_not_write_to_everyone_once_is_refused(clock, strategy):
-    with pytest.raises(ValueError, match=r"must write to each of the 3 nodes it is shown, got [26] messages"):
+    with pytest.raises(
+        ValueError, match=r"must write to each of the 3 nodes it is shown, got [26] messages"
+    ):
         cohort_strategy(strategy()).start(federation(clock, 4), initial())
 
 
@@ -289,7 +359,9 @@ def test_a_strategy_that_does_not_write_to_everyone_once_is_refused(clock, strat
 TYPED = {
     **STOCK,
     "FedAdagrad": FedAdagrad,
-    "AdaptiveClipping": lambda: DifferentialPrivacyServerSideAdaptiveClipping(FedAvg(), 0.001, 3, clipped_count_stddev=0.5),
+    "AdaptiveClipping": lambda: DifferentialPrivacyServerSideAdaptiveClipping(
+        FedAvg(), 0.001, 3, clipped_count_stddev=0.5
+    ),
 }
 
 
@@ -318,7 +390,13 @@ def test_whole_numbers_in_a_model_stay_whole(clock, name):
 
 @pytest.mark.parametrize(
     ("name", "aggregation"),
-    [("FedAvg", "paper"), *((name, "wrapped") for name in ("FedAvg", "FedMedian", "FedAdam", "FedTrimmedAvg", "Krum"))],
+    [
+        ("FedAvg", "paper"),
+        *(
+            (name, "wrapped")
+            for name in ("FedAvg", "FedMedian", "FedAdam", "FedTrimmedAvg", "Krum")
+        ),
+    ],
 )
 def test_the_counter_of_batch_norm_is_averaged_with_the_rest(clock, name, aggregation):
     typed(clock, TYPED[name](), record(w=np.zeros(2, np.float32), steps=np.array(40)), aggregation)
@@ -364,7 +442,9 @@ FEW = {
 @pytest.mark.parametrize("arrive", [1, 3])
 def test_fewer_models_than_a_robust_strategy_is_made_for_do_not_end_the_run(clock, name, arrive):
     strategy = cohort_strategy(FEW[name](), cohort_size=5)
-    result = strategy.start(federation(clock, 5, lambda client, round: client >= arrive), initial(), num_rounds=2)
+    result = strategy.start(
+        federation(clock, 5, lambda client, round: client >= arrive), initial(), num_rounds=2
+    )
     assert strategy.totals.arrived == 2 * arrive
     assert all(np.isfinite(array).all() for array in model_of(result.arrays).values())
 
@@ -385,7 +465,9 @@ class Grumpy(FedAvg):
 def test_if_the_strategy_cannot_aggregate_the_model_and_the_strategy_stay_as_they_were(clock, said):
     grumpy, models = Grumpy(**NO_TEST), []
     strategy = cohort_strategy(grumpy)
-    strategy.start(federation(clock, 4), initial(), 3, evaluate_fn=lambda round, arrays: models.append(arrays))
+    strategy.start(
+        federation(clock, 4), initial(), 3, evaluate_fn=lambda round, arrays: models.append(arrays)
+    )
     assert grumpy.aggregated == 2
     assert same(models[1], models[2])
     assert not same(models[2], models[3])
@@ -396,7 +478,12 @@ def test_if_the_strategy_cannot_aggregate_the_model_and_the_strategy_stay_as_the
 def test_a_qfedavg_without_the_loss_it_needs_leaves_the_model_as_it_was(clock, said):
     grid = FakeGrid(clock)
     for number in range(2):
-        grid.join(number + 1, FakeClient(str(number), lambda message: returned(record(w=np.ones(2)), {"num-examples": 3})))
+        grid.join(
+            number + 1,
+            FakeClient(
+                str(number), lambda message: returned(record(w=np.ones(2)), {"num-examples": 3})
+            ),
+        )
     strategy = cohort_strategy(QFedAvg(client_learning_rate=0.1, **NO_TEST), cohort_size=2)
     assert same(strategy.start(grid, record(w=np.zeros(2)), 1).arrays, record(w=np.zeros(2)))
     assert any("could not aggregate" in line for line in said)
@@ -412,10 +499,14 @@ def test_a_momentum_that_overflows_is_forgotten(clock, said):
             number + 1,
             FakeClient(
                 str(number),
-                lambda message: returned(record(w=np.full(2, sizes[round_of(message)], np.float32)), {"num-examples": 3}),
+                lambda message: returned(
+                    record(w=np.full(2, sizes[round_of(message)], np.float32)), {"num-examples": 3}
+                ),
             ),
         )
-    result = cohort_strategy(momentum, cohort_size=2).start(grid, record(w=np.zeros(2, np.float32)), num_rounds=4)
+    result = cohort_strategy(momentum, cohort_size=2).start(
+        grid, record(w=np.zeros(2, np.float32)), num_rounds=4
+    )
     assert any("the aggregated model is not finite" in line for line in said)
     assert all(np.isfinite(part).all() for part in momentum.momentum_vector)
     assert np.isfinite(result.arrays["w"].numpy()).all()
@@ -429,7 +520,10 @@ def test_an_aggregate_of_whole_numbers_that_is_not_finite_is_not_taken_over(cloc
             return record(w=np.zeros(2), steps=np.full(2, value)), MetricRecord()
 
     sent = record(w=np.zeros(2), steps=np.array([3, 4]))
-    assert same(cohort_strategy(Broken(**NO_TEST)).start(federation(clock, 3), sent, num_rounds=1).arrays, sent)
+    assert same(
+        cohort_strategy(Broken(**NO_TEST)).start(federation(clock, 3), sent, num_rounds=1).arrays,
+        sent,
+    )
     assert any("the aggregated model is not finite" in line for line in said)
 
 
@@ -445,7 +539,9 @@ def test_with_the_same_seed_and_failures_the_cohorts_are_those_of_the_simulation
     strategy.start(grid, initial(), num_rounds=rounds)
     selector = make_selector(name, Federation(clients, 3, rng=seed, horizon=rounds))
     simulated = list(play(selector, iter(table), rounds))
-    expected = {place: (100 + record.cohort.clients).tolist() for place, record in enumerate(simulated, 1)}
+    expected = {
+        place: (100 + record.cohort.clients).tolist() for place, record in enumerate(simulated, 1)
+    }
     assert asked_by_round(grid) == expected
     assert strategy.totals.arrived == sum(int(record.valid.sum()) for record in simulated)
 
@@ -513,8 +609,12 @@ def test_who_comes_during_a_round_takes_no_share_in_its_sum(clock):
     assert len(one.registry) == 3
     alone = federation(clock, 2)
     averaged = other.start(alone, initial(), num_rounds=1)
-    for name in INITIAL:  # both clients returned: their shares of all data are all of it, and the sum is the average
-        np.testing.assert_allclose(shared.arrays[name].numpy(), averaged.arrays[name].numpy(), rtol=1e-6)
+    for name in (
+        INITIAL
+    ):  # both clients returned: their shares of all data are all of it, and the sum is the average
+        np.testing.assert_allclose(
+            shared.arrays[name].numpy(), averaged.arrays[name].numpy(), rtol=1e-6
+        )
 
 
 def test_a_round_in_which_nobody_returns_in_time_is_pointed_out(clock, said):
@@ -534,7 +634,9 @@ def test_a_deaf_node_that_joins_does_not_hold_up_the_rounds(clock):
     strategy.start(grid, initial(), num_rounds=4)
     assert max(message.metadata.created_at for message in grid.sent()) - start < 3 * 3.5
     assert len(strategy.registry) == 2
-    assert grid.left_behind == []  # the question who it is lives for a minute, and is waited for at the end
+    assert (
+        grid.left_behind == []
+    )  # the question who it is lives for a minute, and is waited for at the end
     assert clock.now - start < 2.0 + 60.5
 
 
@@ -575,7 +677,9 @@ def test_a_client_that_is_away_is_not_asked_and_keeps_its_place(clock):
     grid.clients[100].train = leave
     for node in grid.clients.values():
         node.delay = 4.0
-    cohort_strategy(selector=selector, cohort_size=None, deadline=6.0).start(grid, initial(), num_rounds=6)
+    cohort_strategy(selector=selector, cohort_size=None, deadline=6.0).start(
+        grid, initial(), num_rounds=6
+    )
     away = [available for available in selector.available if available is not None]
     assert away
     assert all(available == [0, 2, 3] for available in away)
@@ -597,10 +701,17 @@ def test_places_are_kept_for_clients_that_come_late(clock):
 
 @pytest.mark.parametrize("selector", ["e3cs-0.5", "e3cs-0.5-robust", "random", "rpow-d"])
 @pytest.mark.parametrize("aggregation", ["wrapped", "paper"])
-def test_if_nobody_is_there_the_round_is_empty_and_the_model_stays(clock, selector, aggregation, tmp_path):
+def test_if_nobody_is_there_the_round_is_empty_and_the_model_stays(
+    clock, selector, aggregation, tmp_path
+):
     grid = federation(clock, 3)
     strategy = cohort_strategy(
-        FedAvg(), selector, aggregation=aggregation, loss_key="train_loss", folder=tmp_path, num_clients=3
+        FedAvg(),
+        selector,
+        aggregation=aggregation,
+        loss_key="train_loss",
+        folder=tmp_path,
+        num_clients=3,
     )
 
     def gone(round, arrays):
@@ -616,18 +727,23 @@ def test_if_nobody_is_there_the_round_is_empty_and_the_model_stays(clock, select
 
 
 @pytest.mark.parametrize(
-    ("name", "aggregation"), [*((name, "wrapped") for name in STOCK), *((name, "paper") for name in PLAIN)]
+    ("name", "aggregation"),
+    [*((name, "wrapped") for name in STOCK), *((name, "paper") for name in PLAIN)],
 )
 def test_if_all_fail_the_model_stays(clock, name, aggregation):
     grid = federation(clock, 3, lambda client, round: True)
-    result = cohort_strategy(STOCK[name](), aggregation=aggregation).start(grid, initial(), num_rounds=2)
+    result = cohort_strategy(STOCK[name](), aggregation=aggregation).start(
+        grid, initial(), num_rounds=2
+    )
     assert same(result.arrays, initial())
     assert result.train_metrics_clientapp == {}
 
 
 def test_the_paper_aggregation_counts_the_missing_as_the_current_model(clock):
     grid = federation(clock, 2, lambda client, round: client == 1 and round == 2)
-    result = cohort_strategy(cohort_size=2, aggregation="paper").start(grid, record(w=[0.0]), num_rounds=2)
+    result = cohort_strategy(cohort_size=2, aggregation="paper").start(
+        grid, record(w=[0.0]), num_rounds=2
+    )
     # round 1: 1/3 * 1/2 + 2/3 * 1 = 5/6; round 2: client 0 alone moves it by 1/3 * (1 - 5/6) / 2 = 1/36
     assert result.arrays["w"].numpy() == pytest.approx([5 / 6 + 1 / 36])
     assert result.train_metrics_clientapp[2]["train_loss"] == 1.0
@@ -638,7 +754,9 @@ def test_selectors_that_rank_by_loss_get_it(clock):
     strategy = cohort_strategy(selector="rpow-d", cohort_size=2, loss_key="train_loss")
     strategy.start(grid, initial(), num_rounds=8)
     assert strategy.selector.last_losses.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
-    again = strategy.selector.select(99, [0, 1, 4])  # fewer than the candidates drawn: the two lossiest for sure
+    again = strategy.selector.select(
+        99, [0, 1, 4]
+    )  # fewer than the candidates drawn: the two lossiest for sure
     assert again.clients.tolist() == [1, 4]
 
 
@@ -654,10 +772,19 @@ class TwoVerbs:
     ("wrong", "message"),
     [
         ({"selector": "rpow-d"}, "loss_key must name the loss that clients report, .* got None"),
-        ({"selector": make_selector("rpow-d", Federation(6, 3, rng=0, horizon=1))}, "loss_key must name the loss"),
-        ({"selector": None}, "selector must be a name or an object with .*, got None without num_clients"),
+        (
+            {"selector": make_selector("rpow-d", Federation(6, 3, rng=0, horizon=1))},
+            "loss_key must name the loss",
+        ),
+        (
+            {"selector": None},
+            "selector must be a name or an object with .*, got None without num_clients",
+        ),
         ({"selector": E3CS}, "selector must be a name or an object with .*, got the class E3CS"),
-        ({"selector": TwoVerbs(), "folder": "here"}, "selector must be .* without state_dict, load_state_dict"),
+        (
+            {"selector": TwoVerbs(), "folder": "here"},
+            "selector must be .* without state_dict, load_state_dict",
+        ),
         ({"limits": 50}, "limits must be Limits, got 50"),
         ({"folder": "taken"}, "folder must be a folder, got taken, where taken is a file"),
         ({"deadline": "60"}, "deadline must be a finite number above 0, got '60'"),
@@ -677,7 +804,11 @@ def test_a_client_that_was_lost_is_not_asked_before_a_sign_of_life(clock):
         grid.join(number + 1, learner(number), online_until=clock.now + 1000)
     grid.clients[2].train = lambda message: None
     cohort_strategy(selector=selector, cohort_size=None).start(grid, initial(), num_rounds=3)
-    assert selector.outcomes == [{0: True, 1: False, 2: True}, {0: True, 2: True}, {0: True, 2: True}]
+    assert selector.outcomes == [
+        {0: True, 1: False, 2: True},
+        {0: True, 2: True},
+        {0: True, 2: True},
+    ]
 
 
 GOOD = {"w": np.ones((2, 2)), "b": np.ones(1)}
@@ -712,7 +843,11 @@ ANSWERS = st.one_of(
     st.builds(Error, st.integers(0, 2000), st.sampled_from(["", "\n", "Traceback\nKeyError: 'x'"])),
     st.builds(
         lambda arrays, metrics, name, config: RecordDict(
-            {**arrays, name: MetricRecord(metrics), **({"config": ConfigRecord({"a": b"x"})} if config else {})}
+            {
+                **arrays,
+                name: MetricRecord(metrics),
+                **({"config": ConfigRecord({"a": b"x"})} if config else {}),
+            }
         ),
         st.sampled_from(ARRAYS[:2] * 6 + ARRAYS),
         st.sampled_from(METRICS[:2] * 6 + METRICS),
@@ -722,9 +857,17 @@ ANSWERS = st.one_of(
 )
 
 
-@pytest.mark.parametrize("name", ["FedAvg", "FedAdam", "FedAvgM", "FedMedian", "FedTrimmedAvg", "Krum", "DifferentialPrivacy"])
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(answers=st.lists(ANSWERS, min_size=10, max_size=10), aggregation=st.sampled_from(["wrapped", "paper"]))
+@pytest.mark.parametrize(
+    "name",
+    ["FedAvg", "FedAdam", "FedAvgM", "FedMedian", "FedTrimmedAvg", "Krum", "DifferentialPrivacy"],
+)
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    answers=st.lists(ANSWERS, min_size=10, max_size=10),
+    aggregation=st.sampled_from(["wrapped", "paper"]),
+)
 def test_whatever_clients_answer_the_run_goes_on(clock, name, answers, aggregation):
     grid, selector = FakeGrid(clock), Told(5, 5)
     for number in range(5):
@@ -732,15 +875,21 @@ def test_whatever_clients_answer_the_run_goes_on(clock, name, answers, aggregati
             number + 1,
             FakeClient(
                 str(number),
-                lambda message, number=number: deepcopy(answers[5 * (round_of(message) - 1) + number]),
+                lambda message, number=number: deepcopy(
+                    answers[5 * (round_of(message) - 1) + number]
+                ),
                 lambda message, number=number: deepcopy(answers[number]),
             ),
         )
     aggregation = "wrapped" if name in PROTECTED else aggregation
     stock = STOCK[name](5) if name == "DifferentialPrivacy" else STOCK[name]()
-    result = cohort_strategy(stock, selector, None, aggregation=aggregation).start(grid, initial(), num_rounds=2)
+    result = cohort_strategy(stock, selector, None, aggregation=aggregation).start(
+        grid, initial(), num_rounds=2
+    )
     model = model_of(result.arrays)
-    assert {part: array.shape for part, array in model.items()} == {part: array.shape for part, array in INITIAL.items()}
+    assert {part: array.shape for part, array in model.items()} == {
+        part: array.shape for part, array in INITIAL.items()
+    }
     assert all(np.isfinite(array).all() for array in model.values())
     assert [list(told) for told in selector.outcomes] == [[0, 1, 2, 3, 4]] * 2
     assert grid.left_behind == []
@@ -751,10 +900,14 @@ def test_whatever_clients_answer_the_run_goes_on(clock, name, answers, aggregati
 
 def test_a_broken_evaluation_is_named_and_the_others_count(clock, said):
     grid = federation(clock, 4)
-    grid.clients[101].evaluate = lambda message: RecordDict({"metrics": MetricRecord({"num-examples": 2, "accuracy": nan})})
+    grid.clients[101].evaluate = lambda message: RecordDict(
+        {"metrics": MetricRecord({"num-examples": 2, "accuracy": nan})}
+    )
     grid.clients[102].evaluate = lambda message: Error(2, "Traceback\nKeyError: 'labels'")
     result = cohort_strategy(FedAvg()).start(grid, initial(), num_rounds=1)
-    assert result.evaluate_metrics_clientapp[1]["accuracy"] == pytest.approx(4 * 0.3 / 5)  # clients 0 and 3, 1 and 4 examples
+    assert result.evaluate_metrics_clientapp[1]["accuracy"] == pytest.approx(
+        4 * 0.3 / 5
+    )  # clients 0 and 3, 1 and 4 examples
     complaints = [line for line in said if "an evaluation does not count" in line]
     assert len(complaints) == 2
     assert any("client 1: metric 'accuracy' is not finite" in line for line in complaints)
@@ -765,7 +918,10 @@ def test_if_every_evaluation_is_broken_there_is_none(clock):
     grid = federation(clock, 3)
     for client in grid.clients.values():
         client.evaluate = lambda message: RecordDict()
-    assert cohort_strategy(FedAvg()).start(grid, initial(), num_rounds=1).evaluate_metrics_clientapp == {}
+    assert (
+        cohort_strategy(FedAvg()).start(grid, initial(), num_rounds=1).evaluate_metrics_clientapp
+        == {}
+    )
 
 
 # what it refuses, and what it warns of
@@ -774,9 +930,18 @@ def test_if_every_evaluation_is_broken_there_is_none(clock):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"selector": "e3cs-0.6"}, "selector must be one of .*, got 'e3cs-0.6'; did you mean 'e3cs-0"),
-        ({"selector": "fedcs"}, "selector must be an object, not the name 'fedcs', where success_rates must be given"),
-        ({"selector": "pow-d"}, "selector must be an object, not the name 'pow-d', where loss_of must be given"),
+        (
+            {"selector": "e3cs-0.6"},
+            "selector must be one of .*, got 'e3cs-0.6'; did you mean 'e3cs-0",
+        ),
+        (
+            {"selector": "fedcs"},
+            "selector must be an object, not the name 'fedcs', where success_rates must be given",
+        ),
+        (
+            {"selector": "pow-d"},
+            "selector must be an object, not the name 'pow-d', where loss_of must be given",
+        ),
         ({"cohort_size": 0}, "cohort_size must be a whole number at least 1, got 0"),
         ({"cohort_size": None}, "cohort_size must be a whole number at least 1, got None"),
         ({"cohort_size": True}, "cohort_size must be a whole number at least 1, got True"),
@@ -804,19 +969,26 @@ def test_the_cohort_size_of_a_selector_of_ones_own_cannot_be_another(clock):
 
 @pytest.mark.parametrize("rounds", [0, -1, 1.5])
 def test_the_number_of_rounds_must_be_whole_and_positive(clock, rounds):
-    with pytest.raises(ValueError, match=f"num_rounds must be a whole number at least 1, got {rounds}"):
+    with pytest.raises(
+        ValueError, match=f"num_rounds must be a whole number at least 1, got {rounds}"
+    ):
         cohort_strategy().start(federation(clock, 4), initial(), num_rounds=rounds)
 
 
 def test_no_node_at_all_is_an_error_after_the_wait(clock):
     start = clock.now
-    with pytest.raises(ValueError, match="wait must be long enough for a client to connect, got 10 s in which none did"):
+    with pytest.raises(
+        ValueError,
+        match="wait must be long enough for a client to connect, got 10 s in which none did",
+    ):
         cohort_strategy().start(FakeGrid(clock), initial())
     assert clock.now - start == pytest.approx(10.0, abs=0.3)
 
 
 def test_fewer_nodes_than_the_cohort_is_an_error_after_the_wait(clock):
-    with pytest.raises(ValueError, match="cohort_size must be at most 2, as many clients connected in 10 s, got 3"):
+    with pytest.raises(
+        ValueError, match="cohort_size must be at most 2, as many clients connected in 10 s, got 3"
+    ):
         cohort_strategy().start(federation(clock, 2), initial())
 
 
@@ -825,7 +997,9 @@ def test_fewer_nodes_than_announced_is_a_warning(clock, said):
     assert any("WARNING: 4 of 5 clients connected within 10 s" in line for line in said)
 
 
-@pytest.mark.parametrize(("deadline", "warned"), [(1.0, True), (1.9, True), (2.5, False), (None, False)])
+@pytest.mark.parametrize(
+    ("deadline", "warned"), [(1.0, True), (1.9, True), (2.5, False), (None, False)]
+)
 def test_a_deadline_shorter_than_the_start_up_gets_a_warning(clock, said, deadline, warned):
     grid = federation(clock, 3)
     for client in grid.clients.values():
@@ -833,7 +1007,10 @@ def test_a_deadline_shorter_than_the_start_up_gets_a_warning(clock, said, deadli
     cohort_strategy(deadline=deadline).start(grid, initial(), num_rounds=1)
     told = [line for line in said if "is shorter than" in line]
     assert len(told) == int(warned)
-    assert all(line.startswith(f"WARNING: the deadline of {deadline:g} s is shorter than the 2.") for line in told)
+    assert all(
+        line.startswith(f"WARNING: the deadline of {deadline:g} s is shorter than the 2.")
+        for line in told
+    )
 
 
 def test_warnings_reach_flowers_own_logger(clock, monkeypatch):
@@ -858,21 +1035,32 @@ def test_a_round_must_be_configured_before_it_is_aggregated(clock):
 
 def test_limits_reach_the_judge(clock):
     grid, selector = federation(clock, 3), Told(3, 3)  # with 1, 2 and 3 examples
-    cohort_strategy(selector=selector, cohort_size=None, limits=Limits(least_examples=2, most_examples=2)).start(
-        grid, initial(), num_rounds=1
-    )
+    cohort_strategy(
+        selector=selector, cohort_size=None, limits=Limits(least_examples=2, most_examples=2)
+    ).start(grid, initial(), num_rounds=1)
     assert selector.outcomes == [{0: False, 1: True, 2: False}]
 
 
 @pytest.mark.parametrize(
-    "make", [lambda inner: inner, lambda inner: DifferentialPrivacyServerSideFixedClipping(inner, 0.0, 100.0, 2)]
+    "make",
+    [
+        lambda inner: inner,
+        lambda inner: DifferentialPrivacyServerSideFixedClipping(inner, 0.0, 100.0, 2),
+    ],
 )
 def test_examples_under_the_strategys_own_key_count(clock, make):
     grid = FakeGrid(clock)
     for number in range(2):
-        grid.join(number + 1, FakeClient(str(number), lambda m: returned(record(w=[m.metadata.dst_node_id / 1]), {"n": 3})))
+        grid.join(
+            number + 1,
+            FakeClient(
+                str(number), lambda m: returned(record(w=[m.metadata.dst_node_id / 1]), {"n": 3})
+            ),
+        )
     strategy = make(FedAvg(weighted_by_key="n", **NO_TEST))
-    assert cohort_strategy(strategy, cohort_size=2).start(grid, record(w=[9.0]), 1).arrays["w"].numpy() == [1.5]
+    assert cohort_strategy(strategy, cohort_size=2).start(grid, record(w=[9.0]), 1).arrays[
+        "w"
+    ].numpy() == [1.5]
 
 
 def test_an_aggregate_that_is_not_finite_is_not_taken_over(clock, said):
@@ -888,7 +1076,9 @@ def test_an_aggregate_that_is_not_finite_is_not_taken_over(clock, said):
 def test_without_a_deadline_the_slowest_is_waited_for(clock):
     grid, selector = federation(clock, 3), Told(3, 3)
     grid.clients[102].delay = 900.0
-    cohort_strategy(selector=selector, cohort_size=None, deadline=None).start(grid, initial(), num_rounds=1)
+    cohort_strategy(selector=selector, cohort_size=None, deadline=None).start(
+        grid, initial(), num_rounds=1
+    )
     assert selector.outcomes == [{0: True, 1: True, 2: True}]
 
 

@@ -35,9 +35,16 @@ def make_certificates(folder, *names):
 
 @pytest.mark.parametrize("names", [("../outside",), ("server",), ("twice", "twice"), ("",)])
 def test_a_key_goes_into_the_folder_under_a_name_of_its_own_or_nowhere(tmp_path, names):
-    done = subprocess.run([sys.executable, str(SCRIPT), str(tmp_path / "keys"), *names], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), str(tmp_path / "keys"), *names],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 2
-    assert f"clients must be names of files, each once and none server, got {names[0]!r}" in done.stderr
+    assert (
+        f"clients must be names of files, each once and none server, got {names[0]!r}"
+        in done.stderr
+    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -55,20 +62,45 @@ def lab(quick, keys, tmp_path_factory):  # noqa: F811
     ours, theirs = keys
     folder = tmp_path_factory.mktemp("tls")
     shutil.copy(ours / "ca.crt", folder)
-    link = ("--ssl-ca-certfile", "ca.crt", "--ssl-certfile", "server.pem", "--ssl-keyfile", "server.key")
+    link = (
+        "--ssl-ca-certfile",
+        "ca.crt",
+        "--ssl-certfile",
+        "server.pem",
+        "--ssl-keyfile",
+        "server.key",
+    )
     files = [argument if argument.startswith("--") else str(ours / argument) for argument in link]
     with open_lab(folder, *files, "--enable-supernode-auth", insecure=False) as lab:
         for name in (*CLIENTS, "misled"):
-            told = lab.flwr("supernode", "register", str(ours / f"{name}.pub"), "lab", "--name", name, "--format", "json")
+            told = lab.flwr(
+                "supernode",
+                "register",
+                str(ours / f"{name}.pub"),
+                "lab",
+                "--name",
+                name,
+                "--format",
+                "json",
+            )
             assert told["success"], told
         for name in (*CLIENTS, "nobody", "misled"):
             (folder / f"marks-{name}").mkdir()
-            says = {"client-id": f"not {name}", "marks": str(folder / f"marks-{name}"), **CLIENTS.get(name, {})}
+            says = {
+                "client-id": f"not {name}",
+                "marks": str(folder / f"marks-{name}"),
+                **CLIENTS.get(name, {}),
+            }
             trusts = theirs if name == "misled" else ours
             lab.start_node(
                 name,
                 says,
-                *("--root-certificates", str(trusts / "ca.crt"), "--auth-supernode-private-key", str(ours / f"{name}.key")),
+                *(
+                    "--root-certificates",
+                    str(trusts / "ca.crt"),
+                    "--auth-supernode-private-key",
+                    str(ours / f"{name}.key"),
+                ),
             )
         until(lambda: len(online(lab)) == 2, "both clients", lambda: lab.log("client-0"))
         yield lab
@@ -93,13 +125,23 @@ def test_registered_clients_train_and_are_known_by_their_registered_names(lab, t
 
 def test_a_key_that_nobody_registered_is_refused(lab):
     process = lab.processes["nobody"]
-    until(lambda: process.poll() is not None, "the SuperNode to give up", lambda: lab.log("nobody"), 60.0)
+    until(
+        lambda: process.poll() is not None,
+        "the SuperNode to give up",
+        lambda: lab.log("nobody"),
+        60.0,
+    )
     assert process.returncode != 0
     assert "Received successfully" not in lab.log("nobody")
     assert len(query(lab, "select 1 from node")) == 3, "only those registered are in the database"
 
 
 def test_a_node_that_trusts_another_authority_does_not_connect(lab):
-    until(lambda: "CERTIFICATE_VERIFY_FAILED" in lab.log("misled"), "the refusal", lambda: lab.log("misled"), 60.0)
+    until(
+        lambda: "CERTIFICATE_VERIFY_FAILED" in lab.log("misled"),
+        "the refusal",
+        lambda: lab.log("misled"),
+        60.0,
+    )
     assert "Received successfully" not in lab.log("misled")
     assert query(lab, "select last_activated_at from node where name = 'misled'") == [(None,)]

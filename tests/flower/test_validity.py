@@ -15,18 +15,36 @@ from hypothesis.extra import numpy as hnp
 
 from fedcohort.flower.aggregation import as_record, like, paper, shares_of
 from fedcohort.flower.judging import Rules, judge, sound_evaluations
-from fedcohort.flower.validity import Limits, as_model, declared_metrics, distance, schema, trained_model, usual_schema
+from fedcohort.flower.validity import (
+    Limits,
+    as_model,
+    declared_metrics,
+    distance,
+    schema,
+    trained_model,
+    usual_schema,
+)
 
 QUICK = settings(max_examples=150, deadline=None)
-SENT = {"w": np.zeros((2, 3), dtype=np.float32), "b": np.zeros(3), "steps": np.array(5), "none": np.zeros((0, 4))}
+SENT = {
+    "w": np.zeros((2, 3), dtype=np.float32),
+    "b": np.zeros(3),
+    "steps": np.array(5),
+    "none": np.zeros((0, 4)),
+}
 
 
 def model(**changed):
-    return ArrayRecord({name: Array(np.asarray(array)) for name, array in {**SENT, **changed}.items()})
+    return ArrayRecord(
+        {name: Array(np.asarray(array)) for name, array in {**SENT, **changed}.items()}
+    )
 
 
 def reply(arrays=None, metrics=None, **more):
-    parts = {"arrays": model() if arrays is None else arrays, "metrics": MetricRecord(metrics or {"num-examples": 10})}
+    parts = {
+        "arrays": model() if arrays is None else arrays,
+        "metrics": MetricRecord(metrics or {"num-examples": 10}),
+    }
     return RecordDict({**parts, **more})
 
 
@@ -62,7 +80,11 @@ def without(name):
 
 
 def test_a_sound_reply_is_returned_as_it_came():
-    changed = {"w": np.full((2, 3), 1.5, dtype=np.float32), "b": np.array([1.0, -2.0, 3.0]), "steps": np.array(6)}
+    changed = {
+        "w": np.full((2, 3), 1.5, dtype=np.float32),
+        "b": np.array([1.0, -2.0, 3.0]),
+        "steps": np.array(6),
+    }
     returned = trained_model(reply(model(**changed)), SENT, Limits())
     assert list(returned) == list(SENT)
     for name, array in returned.items():
@@ -72,12 +94,18 @@ def test_a_sound_reply_is_returned_as_it_came():
 
 
 NOT_SOUND = {
-    "no ArrayRecord": (RecordDict({"metrics": MetricRecord({"num-examples": 1})}), "expected 1 ArrayRecord, got 0"),
+    "no ArrayRecord": (
+        RecordDict({"metrics": MetricRecord({"num-examples": 1})}),
+        "expected 1 ArrayRecord, got 0",
+    ),
     "two ArrayRecords": (reply(more=model()), "expected 1 ArrayRecord, got 2"),
     "no arrays": (reply(ArrayRecord()), "difference in 'b'"),
     "an array missing": (reply(without("w")), "difference in 'w'"),
     "an array too many": (reply(model(extra=np.zeros(1))), "difference in 'extra'"),
-    "another dtype": (reply(model(w=np.zeros((2, 3)))), r"'w' must be float32\(2, 3\), got float64\(2, 3\)"),
+    "another dtype": (
+        reply(model(w=np.zeros((2, 3)))),
+        r"'w' must be float32\(2, 3\), got float64\(2, 3\)",
+    ),
     "another byte order": (reply(model(w=np.zeros((2, 3), dtype=">f4"))), "'w' must be float32"),
     "another shape": (reply(model(b=np.zeros(4))), r"'b' must be float64\(3,\), got float64\(4,\)"),
     "a shape that would broadcast": (reply(model(b=np.zeros((1, 3)))), "'b' must be"),
@@ -89,15 +117,24 @@ NOT_SOUND = {
     "no bytes": (reply(raw(b"")), "array 'b' cannot be read"),
     "random bytes": (reply(raw(bytes(range(256)))), "array 'b' cannot be read"),
     "cut bytes": (reply(raw(saved(np.zeros(3))[:-1])), "array 'b' cannot be read"),
-    "a pickled object array": (reply(raw(pickled(), "object")), "array 'b' cannot be read: it holds objects"),
+    "a pickled object array": (
+        reply(raw(pickled(), "object")),
+        "array 'b' cannot be read: it holds objects",
+    ),
     "a bare pickle": (reply(raw(pickle.dumps([0.0, 0.0, 0.0]))), "array 'b' cannot be read"),
     "an archive of arrays": (reply(raw(zipped())), "array 'b' cannot be read: it is not one array"),
     "another way to serialise": (
         reply(raw(saved(np.zeros(3)), stype="torch.Tensor")),
         "'b' cannot be read: it is a torch.Tensor",
     ),
-    "metadata that lies about another array": (reply(raw(saved(np.zeros(7)))), r"'b' must be float64\(3,\), got float64\(7,\)"),
-    "a header of a terabyte": (reply(raw(saved(np.zeros(3)).replace(b"(3,), }", b"(9" + b"9" * 15 + b",), }"))), "array 'b'"),
+    "metadata that lies about another array": (
+        reply(raw(saved(np.zeros(7)))),
+        r"'b' must be float64\(3,\), got float64\(7,\)",
+    ),
+    "a header of a terabyte": (
+        reply(raw(saved(np.zeros(3)).replace(b"(3,), }", b"(9" + b"9" * 15 + b",), }"))),
+        "array 'b'",
+    ),
 }
 
 
@@ -113,9 +150,13 @@ def test_metadata_that_lies_about_a_sound_array_changes_nothing():
     assert np.array_equal(returned["b"], np.ones(3))
 
 
-@pytest.mark.parametrize(("size", "counts"), [(5.0, True), (np.nextafter(5.0, 0), True), (np.nextafter(5.0, 9), False)])
+@pytest.mark.parametrize(
+    ("size", "counts"), [(5.0, True), (np.nextafter(5.0, 0), True), (np.nextafter(5.0, 9), False)]
+)
 def test_a_model_exactly_as_far_as_allowed_counts(size, counts):
-    moved = reply(model(b=np.array([0.0, 0.6, 0.8]) * 5.0 if size == 5.0 else np.array([0.0, 0.0, size])))
+    moved = reply(
+        model(b=np.array([0.0, 0.6, 0.8]) * 5.0 if size == 5.0 else np.array([0.0, 0.0, size]))
+    )
     if counts:
         trained_model(moved, SENT, Limits(max_norm=5.0))
     else:
@@ -124,7 +165,11 @@ def test_a_model_exactly_as_far_as_allowed_counts(size, counts):
 
 
 def test_the_norm_is_over_all_arrays_together():
-    moved = {"w": np.array([[3.0, 0, 0], [0, 0, 0]], dtype=np.float32), "b": np.array([0.0, 4.0, 0.0]), "steps": np.array(17)}
+    moved = {
+        "w": np.array([[3.0, 0, 0], [0, 0, 0]], dtype=np.float32),
+        "b": np.array([0.0, 4.0, 0.0]),
+        "steps": np.array(17),
+    }
     assert distance({**SENT, **moved}, SENT) == 13.0  # 9 + 16 + 12 * 12 = 169
 
 
@@ -155,7 +200,12 @@ def test_a_number_of_examples_out_of_bounds_is_rejected(kind):
 
 @pytest.mark.parametrize("examples", [1, 1.0, 1e9, 10**9])
 def test_the_bounds_of_the_number_of_examples_are_allowed(examples):
-    assert declared_metrics(reply(metrics={"num-examples": examples}), "num-examples", Limits())["num-examples"] == examples
+    assert (
+        declared_metrics(reply(metrics={"num-examples": examples}), "num-examples", Limits())[
+            "num-examples"
+        ]
+        == examples
+    )
 
 
 def test_flower_itself_refuses_a_boolean_as_a_metric():
@@ -166,7 +216,9 @@ def test_flower_itself_refuses_a_boolean_as_a_metric():
 @pytest.mark.parametrize("value", [nan, -inf, [1.0, nan], [inf], 10**400, [1, -(10**400)]])
 def test_a_metric_that_is_not_finite_is_rejected_by_name(value):
     with pytest.raises(ValueError, match="metric 'loss' is not finite"):
-        declared_metrics(reply(metrics={"num-examples": 3, "loss": value}), "num-examples", Limits())
+        declared_metrics(
+            reply(metrics={"num-examples": 3, "loss": value}), "num-examples", Limits()
+        )
 
 
 @pytest.mark.parametrize("number", [0, 2])
@@ -211,7 +263,9 @@ def round_of(*contents, rules=RULES, sent=PLAIN):
 
 
 def plain(w=(1.0, 2.0), name="arrays", **metrics):
-    return RecordDict({name: record(w=np.array(w)), "metrics": MetricRecord({"num-examples": 4, **metrics})})
+    return RecordDict(
+        {name: record(w=np.array(w)), "metrics": MetricRecord({"num-examples": 4, **metrics})}
+    )
 
 
 def test_every_client_gets_the_fate_it_deserves():
@@ -234,7 +288,9 @@ def test_every_client_gets_the_fate_it_deserves():
     assert [verdict.fate.reason for verdict in verdicts[6:10]] == [
         "stopped at the deadline of 3 s", "ValueError: too small", "error 0", "array 'w' is not finite",
     ]  # fmt: skip
-    assert [verdict.reply is not None for verdict in verdicts] == [verdict.fate.status == "arrived" for verdict in verdicts]
+    assert [verdict.reply is not None for verdict in verdicts] == [
+        verdict.fate.status == "arrived" for verdict in verdicts
+    ]
     assert verdicts[0].examples == 4.0
 
 
@@ -245,7 +301,12 @@ def test_every_client_gets_the_fate_it_deserves():
         plain(),
         plain(loss=[1.0]),
         plain(loss=1.0, name="weights"),
-        RecordDict({"arrays": record(w=np.zeros(2)), "other": MetricRecord({"num-examples": 4, "loss": 1.0})}),
+        RecordDict(
+            {
+                "arrays": record(w=np.zeros(2)),
+                "other": MetricRecord({"num-examples": 4, "loss": 1.0}),
+            }
+        ),
     ],
 )
 @pytest.mark.parametrize("place", range(3))
@@ -253,29 +314,44 @@ def test_the_odd_one_out_is_rejected_wherever_it_stands(odd, place):
     contents = [plain(loss=1.0), plain(loss=2.0)]
     contents.insert(place, odd)
     verdicts = round_of(*contents)
-    assert [verdict.fate.status for verdict in verdicts] == ["rejected" if at == place else "arrived" for at in range(3)]
+    assert [verdict.fate.status for verdict in verdicts] == [
+        "rejected" if at == place else "arrived" for at in range(3)
+    ]
     assert verdicts[place].fate.reason == "its records are not those of the others"
 
 
 def test_arrays_in_another_order_are_put_in_the_order_of_the_model():
     sent = {"w": np.zeros(2), "b": np.zeros(2), "c": np.zeros(2)}
     arrays = record(c=np.full(2, 3.0), w=np.full(2, 1.0), b=np.full(2, 2.0))
-    contents = [RecordDict({"arrays": arrays, "metrics": MetricRecord({"num-examples": 4})}) for _ in range(2)]
+    contents = [
+        RecordDict({"arrays": arrays, "metrics": MetricRecord({"num-examples": 4})})
+        for _ in range(2)
+    ]
     for verdict in round_of(*contents, sent=sent):
         assert verdict.fate.status == "arrived"
         (kept,) = verdict.reply.content.array_records.values()
-        assert {name: array.numpy().tolist() for name, array in kept.items()} == {"w": [1, 1], "b": [2, 2], "c": [3, 3]}
+        assert {name: array.numpy().tolist() for name, array in kept.items()} == {
+            "w": [1, 1],
+            "b": [2, 2],
+            "c": [3, 3],
+        }
         assert list(kept) == list(verdict.model) == ["w", "b", "c"]
 
 
 def test_a_config_in_the_reply_does_no_harm():
     with_config = plain(loss=1.0)
     with_config["config"] = ConfigRecord({"x": 1})
-    assert [verdict.fate.status for verdict in round_of(with_config, plain(loss=2.0))] == ["arrived", "arrived"]
+    assert [verdict.fate.status for verdict in round_of(with_config, plain(loss=2.0))] == [
+        "arrived",
+        "arrived",
+    ]
 
 
 def test_of_two_schemas_as_common_the_first_counts():
-    assert [verdict.fate.status for verdict in round_of(plain(a=1), plain(b=1))] == ["arrived", "rejected"]
+    assert [verdict.fate.status for verdict in round_of(plain(a=1), plain(b=1))] == [
+        "arrived",
+        "rejected",
+    ]
     assert usual_schema([plain(b=1), plain(a=1), plain(a=2)]) == schema(plain(a=9))
 
 
@@ -284,7 +360,9 @@ def test_broken_replies_have_no_say_in_what_is_usual():
     assert [verdict.fate.status for verdict in verdicts] == ["rejected", "rejected", "arrived"]
 
 
-@pytest.mark.parametrize(("loss", "told"), [(None, "got None"), ([1.0, 2.0], "got [1.0, 2.0]"), (nan, "not finite")])
+@pytest.mark.parametrize(
+    ("loss", "told"), [(None, "got None"), ([1.0, 2.0], "got [1.0, 2.0]"), (nan, "not finite")]
+)
 def test_a_loss_that_is_needed_must_be_one_finite_number(loss, told):
     content = plain() if loss is None else plain(loss=loss)
     verdict = round_of(content, rules=Rules(Limits(), loss_key="loss"))[0]
@@ -294,7 +372,10 @@ def test_a_loss_that_is_needed_must_be_one_finite_number(loss, told):
 
 
 def test_the_loss_is_handed_on():
-    assert [v.loss for v in round_of(plain(loss=3), plain(loss=0.5), rules=Rules(Limits(), loss_key="loss"))] == [3.0, 0.5]
+    assert [
+        v.loss
+        for v in round_of(plain(loss=3), plain(loss=0.5), rules=Rules(Limits(), loss_key="loss"))
+    ] == [3.0, 0.5]
     assert np.isnan(round_of(plain(loss=3))[0].loss)
 
 
@@ -330,23 +411,35 @@ WHOLE = st.integers(-1000, 1000)
 @QUICK
 @given(
     mine=st.lists(WHOLE, min_size=1, max_size=4),
-    clients=st.lists(st.tuples(st.lists(WHOLE, min_size=4, max_size=4), st.integers(1, 50)), max_size=5),
+    clients=st.lists(
+        st.tuples(st.lists(WHOLE, min_size=4, max_size=4), st.integers(1, 50)), max_size=5
+    ),
     absent=st.integers(0, 100),
 )
 def test_the_paper_aggregation_is_that_of_exact_arithmetic(mine, clients, absent):
     size, total = len(mine), sum(examples for _, examples in clients) + absent
     exact = [
-        Fraction(own) + sum((Fraction(n, total) * (theirs[at] - own) for theirs, n in clients), Fraction(0))
+        Fraction(own)
+        + sum((Fraction(n, total) * (theirs[at] - own) for theirs, n in clients), Fraction(0))
         for at, own in enumerate(mine)
     ]
-    shares = shares_of([n for _, n in clients], [*(n for _, n in clients), absent]) if clients else np.zeros(0)
-    got = paper({"w": np.array(mine, float)}, [{"w": np.array(theirs[:size], float)} for theirs, _ in clients], shares)["w"]
+    shares = (
+        shares_of([n for _, n in clients], [*(n for _, n in clients), absent])
+        if clients
+        else np.zeros(0)
+    )
+    got = paper(
+        {"w": np.array(mine, float)},
+        [{"w": np.array(theirs[:size], float)} for theirs, _ in clients],
+        shares,
+    )["w"]
     assert got == pytest.approx([float(value) for value in exact], rel=1e-12, abs=1e-9)
 
 
 @given(
     array=hnp.arrays(
-        st.sampled_from([np.float32, np.float64, np.int64, np.uint8, np.float16, np.bool_]), hnp.array_shapes(min_dims=0)
+        st.sampled_from([np.float32, np.float64, np.int64, np.uint8, np.float16, np.bool_]),
+        hnp.array_shapes(min_dims=0),
     )
 )
 @QUICK
@@ -370,7 +463,9 @@ def test_integers_stay_integers_and_are_rounded():
 
 def test_whole_numbers_beyond_the_precision_of_floats_stay_exact():
     big = np.array([2**53 + 1, 2**62 + 1])
-    assert paper({"steps": big}, [{"steps": big}, {"steps": big + 2}], np.array([0.5, 0.5]))["steps"].tolist() == [
+    assert paper({"steps": big}, [{"steps": big}, {"steps": big + 2}], np.array([0.5, 0.5]))[
+        "steps"
+    ].tolist() == [
         2**53 + 2,
         2**62 + 2,
     ]
@@ -396,9 +491,13 @@ def test_flags_are_averaged_and_rounded():
     assert paper(model, trained, np.array([0.25]))["on"].tolist() == [True, True, False, False]
 
 
-@pytest.mark.parametrize(("dtype", "one", "other", "mean"), [(np.uint64, 7, 3, 5), (np.complex64, 2j, 4 + 0j, 2 + 1j)])
+@pytest.mark.parametrize(
+    ("dtype", "one", "other", "mean"), [(np.uint64, 7, 3, 5), (np.complex64, 2j, 4 + 0j, 2 + 1j)]
+)
 def test_numbers_of_rare_types_are_averaged_too(dtype, one, other, mean):
-    new = paper({"w": np.array([one], dtype)}, [{"w": np.array([other], dtype)}], np.array([0.5]))["w"]
+    new = paper({"w": np.array([one], dtype)}, [{"w": np.array([other], dtype)}], np.array([0.5]))[
+        "w"
+    ]
     assert new.dtype == dtype
     assert new.tolist() == [mean]
 
@@ -408,7 +507,10 @@ def test_an_array_without_axes_stays_one(dtype):
     """As BatchNorm's num_batches_tracked is."""
     one, two, half = np.array(1, dtype), np.array(2, dtype), np.array(1.6)
     averaged = paper({"steps": one}, [{"steps": two}], np.array([1.0]))
-    for new, value in ((averaged, 2), (like({"steps": half}, {"steps": one}), 1.6 if dtype != np.int64 else 2)):
+    for new, value in (
+        (averaged, 2),
+        (like({"steps": half}, {"steps": one}), 1.6 if dtype != np.int64 else 2),
+    ):
         assert isinstance(new["steps"], np.ndarray)
         assert new["steps"].dtype == dtype
         assert new["steps"] == pytest.approx(value)
@@ -416,10 +518,22 @@ def test_an_array_without_axes_stays_one(dtype):
 
 
 def test_an_aggregate_gets_the_types_of_the_model_sent():
-    sent = {"w": np.zeros(2, np.float32), "h": np.zeros(1, np.float16), "steps": np.zeros(2, int), "on": np.zeros(2, bool)}
-    averaged = {"w": np.array([0.1, 2.0]), "h": np.array([0.5]), "steps": np.array([1.6, -0.6]), "on": np.array([0.7, 0.2])}
+    sent = {
+        "w": np.zeros(2, np.float32),
+        "h": np.zeros(1, np.float16),
+        "steps": np.zeros(2, int),
+        "on": np.zeros(2, bool),
+    }
+    averaged = {
+        "w": np.array([0.1, 2.0]),
+        "h": np.array([0.5]),
+        "steps": np.array([1.6, -0.6]),
+        "on": np.array([0.7, 0.2]),
+    }
     new = like(averaged, sent)
-    assert {name: array.dtype for name, array in new.items()} == {name: array.dtype for name, array in sent.items()}
+    assert {name: array.dtype for name, array in new.items()} == {
+        name: array.dtype for name, array in sent.items()
+    }
     assert new["w"].tolist() == [np.float32(0.1), 2.0]
     assert new["h"].tolist() == [0.5]
     assert new["steps"].tolist() == [2, -1]
@@ -432,7 +546,9 @@ def test_an_aggregate_of_the_right_type_is_not_copied():
 
 
 def test_float32_stays_float32():
-    new = paper({"w": np.ones(2, dtype=np.float32)}, [{"w": np.zeros(2, dtype=np.float32)}], np.array([0.5]))
+    new = paper(
+        {"w": np.ones(2, dtype=np.float32)}, [{"w": np.zeros(2, dtype=np.float32)}], np.array([0.5])
+    )
     assert new["w"].dtype == np.float32
     assert new["w"].tolist() == [0.5, 0.5]
 
@@ -447,5 +563,8 @@ def test_those_who_never_declared_examples_count_as_the_mean_of_the_others():
 def test_a_model_comes_back_from_a_record_to_the_bit():
     back = as_model(as_record(SENT))
     assert list(back) == list(SENT)
-    assert all(back[name].dtype == SENT[name].dtype and np.array_equal(back[name], SENT[name]) for name in SENT)
+    assert all(
+        back[name].dtype == SENT[name].dtype and np.array_equal(back[name], SENT[name])
+        for name in SENT
+    )
     assert back["steps"].shape == ()

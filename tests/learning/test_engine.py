@@ -27,7 +27,10 @@ def data():
 
 def runs():
     first = Run(0, TRAIN, TEST, np.array([1, 2, 3, 1]))
-    return [first, Run(1, TRAIN[::-1], TEST[:7], np.array([2, 1, 1, 2]), mu=0.4, aggregation="normalised")]
+    return [
+        first,
+        Run(1, TRAIN[::-1], TEST[:7], np.array([2, 1, 1, 2]), mu=0.4, aggregation="normalised"),
+    ]
 
 
 def engine(mode="one-by-one", x=None, y=None, of=None, **options):
@@ -35,7 +38,12 @@ def engine(mode="one-by-one", x=None, y=None, of=None, **options):
     of = runs() if of is None else of
     modules = [make_model("mlp", (5,), 3, run.seed) for run in of]
     return Engine(
-        modules, images if x is None else x, labels if y is None else y, of, SGD, Options(mode=mode, slots=3, **options)
+        modules,
+        images if x is None else x,
+        labels if y is None else y,
+        of,
+        SGD,
+        Options(mode=mode, slots=3, **options),
     )
 
 
@@ -62,14 +70,20 @@ def test_the_model_moves_by_the_shares_of_unequal_clients(mode):
     weights = [share(of[1], client) for client in (0, 1, 3)]
     steps = [alone[client][1] * weight for client, weight in zip((0, 1, 3), weights, strict=True)]
     normalised = start[1] + sum(steps) / sum(weights)
-    torch.testing.assert_close(learner.models, torch.stack([paper, normalised]), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(
+        learner.models, torch.stack([paper, normalised]), rtol=1e-5, atol=1e-6
+    )
     assert (alone[3][0].norm(), alone[0][0].norm()) > (0, 0)
 
 
 @WAYS
 def test_shares_are_of_all_training_samples(mode):
     assert runs()[0].shares.tolist() == [size / 30 for size in SIZES]
-    np.testing.assert_allclose(engine(mode).shares.numpy(), [[s / 30 for s in SIZES], [s / 30 for s in SIZES[::-1]]], rtol=1e-6)
+    np.testing.assert_allclose(
+        engine(mode).shares.numpy(),
+        [[s / 30 for s in SIZES], [s / 30 for s in SIZES[::-1]]],
+        rtol=1e-6,
+    )
 
 
 @WAYS
@@ -131,9 +145,13 @@ def test_the_reported_loss_is_that_of_the_job(mode):
     learner = engine(mode, of=[replace(runs()[0], epochs=np.ones(4, dtype=np.int64))])
     before = deepcopy(learner.models)
     returned = learner.train(0, *asked([0, 2]))
-    for place, client in enumerate((0, 2)):  # one epoch of one batch: the loss of the model that was sent
+    for place, client in enumerate(
+        (0, 2)
+    ):  # one epoch of one batch: the loss of the model that was sent
         logits = forward_of(learner.module)(before[0], learner.x[TRAIN[client]])
-        assert returned.loss[0, place] == pytest.approx(cross_entropy(logits, learner.y[TRAIN[client]]).item(), rel=1e-5)
+        assert returned.loss[0, place] == pytest.approx(
+            cross_entropy(logits, learner.y[TRAIN[client]]).item(), rel=1e-5
+        )
 
 
 @WAYS
@@ -144,7 +162,9 @@ def test_accuracy_and_loss_are_those_of_plain_pytorch(mode):
     for place, run in enumerate(learner.runs):
         logits = forward_of(learner.module)(learner.models[place], learner.x[run.test])
         labels = learner.y[run.test]
-        assert accuracy[place] == pytest.approx((logits.argmax(dim=1) == labels).double().mean().item())
+        assert accuracy[place] == pytest.approx(
+            (logits.argmax(dim=1) == labels).double().mean().item()
+        )
         assert loss[place] == pytest.approx(cross_entropy(logits, labels).item(), rel=1e-5)
 
 
@@ -176,7 +196,9 @@ def test_losses_are_means_over_each_clients_own_training_data(mode):
         for column, client in enumerate(clients[row]):
             samples = learner.runs[run].train[client]
             logits = forward_of(learner.module)(learner.models[run], learner.x[samples])
-            assert found[row, column] == pytest.approx(cross_entropy(logits, learner.y[samples]).item(), rel=1e-5)
+            assert found[row, column] == pytest.approx(
+                cross_entropy(logits, learner.y[samples]).item(), rel=1e-5
+            )
 
 
 @WAYS
@@ -196,7 +218,9 @@ def test_a_restored_engine_goes_on_exactly(mode):
     other.load_state_dict({name: value.clone() for name, value in one.state_dict().items()})
     for learner in (one, other):
         learner.train(1, *asked([1, 3], [0, 1]))
-    assert all(torch.equal(value, other.state_dict()[name]) for name, value in one.state_dict().items())
+    assert all(
+        torch.equal(value, other.state_dict()[name]) for name, value in one.state_dict().items()
+    )
     assert (one.velocity != 0).any()
 
 
@@ -231,7 +255,9 @@ def test_automatic_mode_is_one_of_the_two_and_leaves_the_models_alone():
 @WAYS
 def test_batches_depend_on_seed_round_and_client_and_not_on_who_else_is_asked(mode):
     def moved(round, clients, seed=0):
-        learner = engine(mode, of=[replace(runs()[0], seed=seed, epochs=np.ones(4, dtype=np.int64))])
+        learner = engine(
+            mode, of=[replace(runs()[0], seed=seed, epochs=np.ones(4, dtype=np.int64))]
+        )
         learner.models = engine(of=runs()[:1]).models.clone()
         return learner.train(round, *asked(clients)).loss[0]
 
@@ -256,7 +282,13 @@ def shared(shape, classes):
 
 def test_a_model_that_uses_a_layer_twice_learns_the_same_both_ways_tested_between_or_not():
     def learnt(mode, of, test):
-        learner = Engine([make_model(shared, (5,), 3, run.seed) for run in of], *data(), of, SGD, Options(mode=mode, slots=3))
+        learner = Engine(
+            [make_model(shared, (5,), 3, run.seed) for run in of],
+            *data(),
+            of,
+            SGD,
+            Options(mode=mode, slots=3),
+        )
         for round in range(3):
             learner.train(round, *asked(*[[0, 1, 2]] * len(of)))
             if test:
@@ -273,8 +305,14 @@ def test_a_model_that_uses_a_layer_twice_learns_the_same_both_ways_tested_betwee
     ("make", "message"),
     [
         (lambda: engine(precision="bf16"), "precision must be float32 on a CPU, got 'bf16'"),
-        (lambda: engine(of=[replace(runs()[0], epochs=np.array([1, 0, 1, 1]))]), "epochs must be between 1 and .*, got 0"),
-        (lambda: engine(of=[replace(runs()[0], epochs=np.array([1, 2]))]), r"epochs must have shape \(4,\), got \(2,\)"),
+        (
+            lambda: engine(of=[replace(runs()[0], epochs=np.array([1, 0, 1, 1]))]),
+            "epochs must be between 1 and .*, got 0",
+        ),
+        (
+            lambda: engine(of=[replace(runs()[0], epochs=np.array([1, 2]))]),
+            r"epochs must have shape \(4,\), got \(2,\)",
+        ),
         (lambda: Sgd(rate=float("nan")), "rate must be .* above 0, got nan"),
         (lambda: Sgd(momentum=5.0), "momentum must be between 0.0 and 1.0, got 5.0"),
         (lambda: Sgd(batch_size=0), "batch_size must be a whole number at least 1, got 0"),
@@ -285,7 +323,9 @@ def test_what_cannot_be_trained_with_is_refused_by_name(make, message):
         make()
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="asks for a GPU where there is none, and this machine has one")
+@pytest.mark.skipif(
+    torch.cuda.is_available(), reason="asks for a GPU where there is none, and this machine has one"
+)
 def test_a_device_that_is_not_there_is_refused_by_name():
     with pytest.raises(ValueError, match=r"device must be .*, got 'cuda'"):
         engine(device="cuda")
@@ -304,15 +344,21 @@ def test_an_unknown_option_is_refused_with_those_there_are(option, value):
 
 
 def test_a_client_without_samples_is_refused():
-    with pytest.raises(ValueError, match="train must hold at least one sample per client, got none for client 3"):
+    with pytest.raises(
+        ValueError, match="train must hold at least one sample per client, got none for client 3"
+    ):
         replace(runs()[0], train=[*TRAIN[:3], np.array([], dtype=np.int64)])
 
 
 def test_samples_that_there_are_not_are_refused_by_name_bound_and_value():
     x, y = data()
-    with pytest.raises(ValueError, match=rf"x and y must be equally long, got {len(x)} and {len(y) - 1}"):
+    with pytest.raises(
+        ValueError, match=rf"x and y must be equally long, got {len(x)} and {len(y) - 1}"
+    ):
         engine(y=y[:-1])
-    with pytest.raises(ValueError, match=rf"train must be between 0 and {len(y) - 1}, got {len(y)}"):
+    with pytest.raises(
+        ValueError, match=rf"train must be between 0 and {len(y) - 1}, got {len(y)}"
+    ):
         engine(of=[replace(runs()[0], train=[*TRAIN[:3], np.array([0, len(y)])])])
     with pytest.raises(ValueError, match=rf"test must be between 0 and {len(y) - 1}, got -1"):
         engine(of=[replace(runs()[0], test=np.array([2, -1]))])
@@ -333,7 +379,9 @@ def test_a_run_that_could_not_learn_is_refused(changes, told):
         replace(runs()[0], **changes)
 
 
-@pytest.mark.parametrize("options", [{"slots": 0}, {"slots": -1}, {"max_norm": -1.0}, {"max_norm": float("nan")}])
+@pytest.mark.parametrize(
+    "options", [{"slots": 0}, {"slots": -1}, {"max_norm": -1.0}, {"max_norm": float("nan")}]
+)
 def test_options_out_of_bounds_are_refused_by_name(options):
     with pytest.raises(ValueError, match=f"{next(iter(options))} must be .*, got"):
         Options(**options)
@@ -346,14 +394,22 @@ def test_labels_and_samples_of_other_kinds_are_refused():
         labels[5] = wrong
         with pytest.raises(ValueError, match=f"y must be between 0 and 2, {told}"):
             engine(y=labels)
-    with pytest.raises(ValueError, match=r"x must be float32 and y int64, got torch\.float32 and torch\.int32"):
+    with pytest.raises(
+        ValueError, match=r"x must be float32 and y int64, got torch\.float32 and torch\.int32"
+    ):
         engine(y=y.int())
     models = [make_model("mlp", (5,), 3, 0) for _ in runs()]
-    with pytest.raises(ValueError, match=r"x must be float32 and y int64, got torch\.float64 and torch\.int64"):
+    with pytest.raises(
+        ValueError, match=r"x must be float32 and y int64, got torch\.float64 and torch\.int64"
+    ):
         Engine(models, x.double(), y, runs(), SGD)
-    with pytest.raises(ValueError, match="modules must be one per run, at least one, got 0 for 0 runs"):
+    with pytest.raises(
+        ValueError, match="modules must be one per run, at least one, got 0 for 0 runs"
+    ):
         Engine([], x, y, [], SGD)
-    with pytest.raises(ValueError, match="modules must have the same parameters, at least one, got 0 in Identity"):
+    with pytest.raises(
+        ValueError, match="modules must have the same parameters, at least one, got 0 in Identity"
+    ):
         Engine([nn.Identity() for _ in runs()], x, y, runs(), SGD)
 
 
@@ -370,7 +426,10 @@ def test_as_many_models_as_runs_are_needed():
 
 def test_the_size_of_a_model_is_counted_in_bytes_of_float32():
     learner = engine()
-    assert learner.model_bytes == 4 * flat_weights(nn.Sequential(nn.Linear(5, 64), nn.Linear(64, 3))).numel()
+    assert (
+        learner.model_bytes
+        == 4 * flat_weights(nn.Sequential(nn.Linear(5, 64), nn.Linear(64, 3))).numel()
+    )
 
 
 def test_the_ways_are_measured_without_empty_slots(monkeypatch):
@@ -393,7 +452,9 @@ def test_the_ways_are_measured_without_empty_slots(monkeypatch):
 @WAYS
 def test_other_samples_of_the_same_size_are_other_samples(mode):
     learner = engine(mode)
-    found = [learner.evaluate(np.arange(start, start + 5))[1] for start in (0, 9)]  # arrays that nobody keeps
+    found = [
+        learner.evaluate(np.arange(start, start + 5))[1] for start in (0, 9)
+    ]  # arrays that nobody keeps
     again = [learner.evaluate(samples)[1] for samples in (np.arange(5), np.arange(9, 14))]
     np.testing.assert_array_equal(found, again)
     assert not np.array_equal(*found)

@@ -7,7 +7,13 @@ from fedcohort.learning.flat import flat_weights, forward_of, views
 
 def net():
     torch.manual_seed(1)
-    return nn.Sequential(nn.Conv2d(2, 3, 3, bias=False), nn.Flatten(), nn.Linear(3 * 4 * 4, 5), nn.ReLU(), nn.Linear(5, 4))
+    return nn.Sequential(
+        nn.Conv2d(2, 3, 3, bias=False),
+        nn.Flatten(),
+        nn.Linear(3 * 4 * 4, 5),
+        nn.ReLU(),
+        nn.Linear(5, 4),
+    )
 
 
 def test_views_of_the_flat_weights_are_the_named_parameters():
@@ -20,7 +26,9 @@ def test_views_of_the_flat_weights_are_the_named_parameters():
 def test_flat_weights_of_the_views_are_the_vector_again():
     module = net()
     vector = torch.arange(float(flat_weights(module).numel()))
-    assert torch.equal(torch.cat([part.reshape(-1) for part in views(vector, module).values()]), vector)
+    assert torch.equal(
+        torch.cat([part.reshape(-1) for part in views(vector, module).values()]), vector
+    )
 
 
 def test_views_share_memory_with_the_vector_and_flat_weights_do_not_share_it_with_the_module():

@@ -12,7 +12,10 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 os.environ["TRITON_INTERPRET"] = "1"
 if not os.environ.get("CI"):  # there it must be
-    pytest.importorskip("triton", reason="NOT INSTALLED: triton, so the GPU's kernels are not tested: pip install -e '.[dev]'")
+    pytest.importorskip(
+        "triton",
+        reason="NOT INSTALLED: triton, so the GPU's kernels are not tested: pip install -e '.[dev]'",
+    )
 
 from fedcohort.learning import layers
 from fedcohort.learning.flat import flat_weights
@@ -37,9 +40,13 @@ def value_and_slope(pool, x, by):
     steps=st.sampled_from([1, 1000]),
     ceil=st.booleans(),
 )
-def test_pooling_equals_pytorchs_in_value_and_slope_also_with_ties(size, stride, shape, steps, ceil):
+def test_pooling_equals_pytorchs_in_value_and_slope_also_with_ties(
+    size, stride, shape, steps, ceil
+):
     torch.manual_seed(0)
-    x = (torch.randn(shape) * steps).round() / steps  # whole numbers: many windows hold their maximum twice
+    x = (
+        torch.randn(shape) * steps
+    ).round() / steps  # whole numbers: many windows hold their maximum twice
     by = torch.randn(1000, dtype=torch.float64)
     pools = nn.MaxPool2d(size, stride, ceil_mode=ceil), ChannelsLastMaxPool2d(size, stride, ceil)
     expected, got = (value_and_slope(pool, x, by) for pool in pools)
@@ -75,7 +82,9 @@ def test_slopes_of_many_images_at_once_equal_pytorchs_plain_and_traced():
     expected = slopes_with(nn.MaxPool2d(3, 2))(weight, x)
     ours = slopes_with(ChannelsLastMaxPool2d(3, 2))
     torch.testing.assert_close(ours(weight, x), expected)
-    torch.testing.assert_close(make_fx(ours)(weight, x)(weight, x), expected)  # what the compiler is given
+    torch.testing.assert_close(
+        make_fx(ours)(weight, x)(weight, x), expected
+    )  # what the compiler is given
 
 
 @settings(max_examples=25, deadline=None)
@@ -84,7 +93,9 @@ def test_slopes_of_many_images_at_once_equal_pytorchs_plain_and_traced():
     stride=st.tuples(st.integers(1, 3), st.integers(1, 3)),
     shape=st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(4, 9), st.integers(4, 9)),
 )
-def test_patches_equal_those_of_plain_operations_in_value_and_slope_and_end_in_one_and_zeros(kernel, stride, shape):
+def test_patches_equal_those_of_plain_operations_in_value_and_slope_and_end_in_one_and_zeros(
+    kernel, stride, shape
+):
     torch.manual_seed(0)
     x = torch.randn(shape)
     length = shape[1] * kernel[0] * kernel[1]
@@ -105,7 +116,9 @@ def test_patches_of_many_batches_at_once_equal_a_loop_over_them():
     torch.testing.assert_close(together, torch.stack([patches(part, 3, 2, 1, 1) for part in x]))
 
 
-@pytest.mark.parametrize("options", [{"padding": 1}, {"dilation": 2}, {"return_indices": True}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"padding": 1}, {"dilation": 2}, {"return_indices": True}], ids=str
+)
 def test_pooling_that_is_not_plain_is_left_alone(options):
     assert _other(nn.MaxPool2d(3, 2, **options), True) is None
     assert _other(nn.MaxPool2d((3, 2)), True) is None
@@ -115,16 +128,34 @@ def test_pooling_that_is_not_plain_is_left_alone(options):
 @pytest.mark.parametrize("ceil", [False, True])
 def test_a_step_of_many_models_with_the_kernels_equals_one_without(monkeypatch, ceil):
     torch.manual_seed(0)
-    module = make_model(lambda shape, classes: Cnn(shape, classes, 16, (8, 8), pool=3, ceil=ceil), (3, 24, 24), 10, seed=1)
+    module = make_model(
+        lambda shape, classes: Cnn(shape, classes, 16, (8, 8), pool=3, ceil=ceil),
+        (3, 24, 24),
+        10,
+        seed=1,
+    )
     models, batch = 3, 4
     weights = flat_weights(module) + 0.01 * torch.randn(models, flat_weights(module).numel())
-    state = (weights, torch.randn_like(weights), torch.zeros_like(weights), torch.tensor([0.0, 0.5, 1.0]))
-    data = (torch.randn(models, batch, 3, 24, 24), torch.randint(0, 10, (models, batch)), torch.ones(models, batch))
+    state = (
+        weights,
+        torch.randn_like(weights),
+        torch.zeros_like(weights),
+        torch.tensor([0.0, 0.5, 1.0]),
+    )
+    data = (
+        torch.randn(models, batch, 3, 24, 24),
+        torch.randint(0, 10, (models, batch)),
+        torch.ones(models, batch),
+    )
     expected = batched_step(module, Sgd(), torch.float32)(*state, *data)
     monkeypatch.setattr(layers, "has_kernels", lambda x: True)
     step = batched_step(module, Sgd(), torch.float32)
     torch.testing.assert_close(step(*state, *data), expected)
     traced = make_fx(step)(*state, *data)
     used = {str(node.target) for node in traced.graph.nodes if "fedcohort" in str(node.target)}
-    assert used == {"fedcohort.patches.default", "fedcohort.max_pool.default", "fedcohort.max_pool_slope.default"}
+    assert used == {
+        "fedcohort.patches.default",
+        "fedcohort.max_pool.default",
+        "fedcohort.max_pool_slope.default",
+    }
     torch.testing.assert_close(traced(*state, *data), expected)

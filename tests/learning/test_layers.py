@@ -13,7 +13,13 @@ QUICK = settings(max_examples=80, deadline=None)
 
 def net():
     torch.manual_seed(1)
-    return nn.Sequential(nn.Conv2d(2, 3, 3, bias=False), nn.Flatten(), nn.Linear(3 * 4 * 4, 5), nn.ReLU(), nn.Linear(5, 4))
+    return nn.Sequential(
+        nn.Conv2d(2, 3, 3, bias=False),
+        nn.Flatten(),
+        nn.Linear(3 * 4 * 4, 5),
+        nn.ReLU(),
+        nn.Linear(5, 4),
+    )
 
 
 def value_and_gradients(conv, x):
@@ -53,7 +59,9 @@ def test_many_models_at_once_equal_a_loop_over_them():
     forward = forward_of(module)
     together = vmap(forward)(weights, x)
     assert together.shape == (5, 7, 4)
-    torch.testing.assert_close(together, torch.stack([forward(w, part) for w, part in zip(weights, x, strict=True)]))
+    torch.testing.assert_close(
+        together, torch.stack([forward(w, part) for w, part in zip(weights, x, strict=True)])
+    )
 
 
 def test_replacing_convolutions_keeps_names_shapes_order_values_and_the_module_given():
@@ -77,7 +85,9 @@ def test_replacing_convolutions_keeps_names_shapes_order_values_and_the_module_g
     torch.testing.assert_close(replaced(x), module(x))
 
 
-@pytest.mark.parametrize("options", [{"groups": 2}, {"dilation": 2}, {"dilation": (1, 2)}, {"padding": "same"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"groups": 2}, {"dilation": 2}, {"dilation": (1, 2)}, {"padding": "same"}], ids=str
+)
 def test_convolutions_that_are_not_plain_are_left_alone(options):
     replaced = for_many_models(nn.Sequential(nn.Conv2d(2, 4, 3, **options), nn.Conv2d(4, 4, 1)))
     assert isinstance(replaced[0], nn.Conv2d)
@@ -85,9 +95,14 @@ def test_convolutions_that_are_not_plain_are_left_alone(options):
 
 
 @pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
-def test_a_convolution_that_pads_with_something_else_than_zeros_computes_the_same_after_replacing(mode):
+def test_a_convolution_that_pads_with_something_else_than_zeros_computes_the_same_after_replacing(
+    mode,
+):
     torch.manual_seed(0)
-    module, x = nn.Sequential(nn.Conv2d(1, 2, 3, padding=1, padding_mode=mode)), torch.randn(2, 1, 6, 6)
+    module, x = (
+        nn.Sequential(nn.Conv2d(1, 2, 3, padding=1, padding_mode=mode)),
+        torch.randn(2, 1, 6, 6),
+    )
     torch.testing.assert_close(for_many_models(module)(x), module(x))
 
 
@@ -106,6 +121,8 @@ def test_a_convolution_used_in_two_places_still_follows_the_weights_given():
     module, x = nn.Sequential(conv, nn.ReLU(), conv), torch.randn(2, 2, 5, 5)
     replaced = for_many_models(module)
     weights = torch.randn(flat_weights(module).numel())
-    assert [name for name, _ in replaced.named_parameters()] == [name for name, _ in module.named_parameters()]
+    assert [name for name, _ in replaced.named_parameters()] == [
+        name for name, _ in module.named_parameters()
+    ]
     expected = functional_call(module, views(weights, module), (x,))
     torch.testing.assert_close(forward_of(replaced)(weights, x), expected)

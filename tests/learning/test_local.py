@@ -31,7 +31,13 @@ def mlp():
 
 
 def cnn():
-    return nn.Sequential(nn.Conv2d(1, 2, 3, padding=1), nn.Tanh(), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(8, CLASSES))
+    return nn.Sequential(
+        nn.Conv2d(1, 2, 3, padding=1),
+        nn.Tanh(),
+        nn.AvgPool2d(2),
+        nn.Flatten(),
+        nn.Linear(8, CLASSES),
+    )
 
 
 SHAPES = {mlp: (5,), cnn: (1, 4, 4)}
@@ -48,7 +54,13 @@ def problem(make, lengths, epochs, mus, runs=2, sgd=SGD, seed=0):
         batches(rng.choice(SAMPLES, length, replace=False), count, sgd.batch_size, rng)
         for length, count in zip(lengths, epochs, strict=True)
     ]
-    return module, x, y, models, Jobs(rng.integers(runs, size=len(lengths)), orders, torch.tensor(mus, dtype=torch.float32))
+    return (
+        module,
+        x,
+        y,
+        models,
+        Jobs(rng.integers(runs, size=len(lengths)), orders, torch.tensor(mus, dtype=torch.float32)),
+    )
 
 
 def by_hand(module, x, y, models, jobs, sgd=SGD):
@@ -65,7 +77,10 @@ def by_hand(module, x, y, models, jobs, sgd=SGD):
         for row in rows:
             which = row[row >= 0]
             loss = cross_entropy(own(x.double()[which]), y[which])
-            away = sum(((p - a) ** 2).sum() for p, a in zip(own.parameters(), views(anchor, own).values(), strict=True))
+            away = sum(
+                ((p - a) ** 2).sum()
+                for p, a in zip(own.parameters(), views(anchor, own).values(), strict=True)
+            )
             optimiser.zero_grad()
             (loss + float(jobs.mu[job]) / 2 * away).backward()
             optimiser.step()
@@ -127,13 +142,19 @@ def test_together_does_not_depend_on_slots_and_threads_but_for_rounding(slots, t
 @settings(max_examples=25, deadline=None)
 @given(
     make=st.sampled_from([mlp, cnn]),
-    jobs=st.lists(st.tuples(st.integers(1, 15), st.integers(1, 3), st.sampled_from([0.0, 0.1, 2.0])), min_size=1, max_size=6),
+    jobs=st.lists(
+        st.tuples(st.integers(1, 15), st.integers(1, 3), st.sampled_from([0.0, 0.1, 2.0])),
+        min_size=1,
+        max_size=6,
+    ),
     slots=st.integers(1, 5),
     batch_size=st.integers(1, 9),
     momentum=st.sampled_from([0.0, 0.5, 0.9]),
     seed=st.integers(0, 1000),
 )
-def test_training_together_equals_training_one_by_one(make, jobs, slots, batch_size, momentum, seed):
+def test_training_together_equals_training_one_by_one(
+    make, jobs, slots, batch_size, momentum, seed
+):
     sgd = Sgd(0.05, momentum, batch_size)
     given_problem = problem(make, *zip(*jobs, strict=True), sgd=sgd, seed=seed)
     together, alone = both(*given_problem, sgd=sgd, slots=slots, threads=1)
@@ -143,7 +164,9 @@ def test_training_together_equals_training_one_by_one(make, jobs, slots, batch_s
 @pytest.mark.parametrize("make", [mlp, cnn])
 def test_one_by_one_gives_the_same_bits_for_any_number_of_threads(make):
     module, x, y, models, jobs = problem(make, *CASES["many more jobs than slots"])
-    trained = [OneByOne(Workers(module, threads), x, y, SGD).train(models, jobs) for threads in (1, 2, 5)]
+    trained = [
+        OneByOne(Workers(module, threads), x, y, SGD).train(models, jobs) for threads in (1, 2, 5)
+    ]
     for other in trained[1:]:
         assert torch.equal(other.change, trained[0].change)
         assert torch.equal(other.loss, trained[0].loss)
@@ -162,7 +185,9 @@ def test_neither_the_models_nor_the_module_nor_the_data_are_changed(way):
     module, x, y, models, jobs = problem(mlp, *CASES["fedprox"])
     before = [value.clone() for value in (models, flat_weights(module), x, y)]
     both(module, x, y, models, jobs)[way]
-    assert all(torch.equal(a, b) for a, b in zip(before, (models, flat_weights(module), x, y), strict=True))
+    assert all(
+        torch.equal(a, b) for a, b in zip(before, (models, flat_weights(module), x, y), strict=True)
+    )
 
 
 @pytest.mark.parametrize("way", [0, 1], ids=["together", "one-by-one"])
@@ -177,35 +202,49 @@ def test_the_fedprox_step_follows_the_gradient_of_the_whole_objective():
     torch.manual_seed(2)
     module, count = mlp(), 3
     size = flat_weights(module).numel()
-    weights, anchor, mu = torch.randn(count, size), torch.randn(count, size), torch.tensor([0.0, 0.7, 5.0])
+    weights, anchor, mu = (
+        torch.randn(count, size),
+        torch.randn(count, size),
+        torch.tensor([0.0, 0.7, 5.0]),
+    )
     x, y = torch.randn(count, 4, 5), torch.randint(CLASSES, (count, 4))
     moved, velocity, loss = batched_step(module, Sgd(0.1, 0.9, 4), torch.float32)(
         weights, torch.zeros_like(weights), anchor, mu, x, y, torch.ones(count, 4)
     )
     for job in range(count):
         free = weights[job].clone().requires_grad_(True)
-        fit = cross_entropy(torch.func.functional_call(module, views(free, module), (x[job],)), y[job])
+        fit = cross_entropy(
+            torch.func.functional_call(module, views(free, module), (x[job],)), y[job]
+        )
         (slope,) = torch.autograd.grad(fit + mu[job] / 2 * ((free - anchor[job]) ** 2).sum(), free)
         torch.testing.assert_close(velocity[job], slope)
         torch.testing.assert_close(moved[job], weights[job] - 0.1 * slope)
-        torch.testing.assert_close(loss[job], fit.detach())  # what is reported is the loss alone, without the term
+        torch.testing.assert_close(
+            loss[job], fit.detach()
+        )  # what is reported is the loss alone, without the term
 
 
 def test_fedprox_stays_nearer_to_where_it_started():
     free = problem(mlp, [12, 12], [3, 3], [0.0, 0.0])
     bound = problem(mlp, [12, 12], [3, 3], [5.0, 5.0])
     for way in (0, 1):
-        assert (both(*bound)[way].change.norm(dim=1) < 0.9 * both(*free)[way].change.norm(dim=1)).all()
+        assert (
+            both(*bound)[way].change.norm(dim=1) < 0.9 * both(*free)[way].change.norm(dim=1)
+        ).all()
 
 
 @pytest.mark.parametrize("way", [0, 1], ids=["together", "one-by-one"])
 def test_a_job_that_becomes_nan_does_not_touch_the_next_job_in_its_slot(way):
     module, x, y, models, jobs = problem(mlp, [12, 8, 8], [1, 1, 1], [0.1, 0.1, 0.1])
     change, loss = by_hand(module, x, y, models, jobs)
-    poison = torch.full_like(x, torch.nan)  # a second copy of the data, which the first job alone reads
+    poison = torch.full_like(
+        x, torch.nan
+    )  # a second copy of the data, which the first job alone reads
     orders = [jobs.batches[0] + SAMPLES, *jobs.batches[1:]]
     spoilt = Jobs(jobs.run, orders, jobs.mu)
-    trained = both(module, torch.cat([x, poison]), torch.cat([y, y]), models, spoilt, slots=1, threads=1)[way]
+    trained = both(
+        module, torch.cat([x, poison]), torch.cat([y, y]), models, spoilt, slots=1, threads=1
+    )[way]
     assert not torch.isfinite(trained.change[0]).any()
     torch.testing.assert_close(trained.change[1:], change[1:], rtol=0, atol=1e-5)
     torch.testing.assert_close(trained.loss[1:], loss[1:])

@@ -31,14 +31,20 @@ def test_the_networks_are_those_of_the_paper_counted_by_hand():
     # EMNIST-Letter: 28 -> 24 -> 12 -> 8 -> 4: 10 * 4 * 4 = 160 features
     #   conv1 10*1*25 + 10, conv2 10*10*25 + 10, full1 160*1280 + 1280, full2 1280*256 + 256, out 256*26 + 26
     emnist = 260 + 2_510 + 206_080 + 327_936 + 6_682
-    assert sum(parameters(make_model("emnist-cnn", (1, 28, 28), 26, 0)).values()) == emnist == 543_468
+    assert (
+        sum(parameters(make_model("emnist-cnn", (1, 28, 28), 26, 0)).values()) == emnist == 543_468
+    )
 
 
 def test_the_networks_of_the_paper_have_no_nonlinearity_at_the_end_and_relu_inside():
     model = make_model("emnist-cnn", (1, 28, 28), 26, 0)
     x = torch.randn(3, 1, 28, 28)
-    hidden = nn.functional.max_pool2d(torch.relu(nn.functional.conv2d(x, model.conv1.weight, model.conv1.bias)), 2)
-    hidden = nn.functional.max_pool2d(torch.relu(nn.functional.conv2d(hidden, model.conv2.weight, model.conv2.bias)), 2)
+    hidden = nn.functional.max_pool2d(
+        torch.relu(nn.functional.conv2d(x, model.conv1.weight, model.conv1.bias)), 2
+    )
+    hidden = nn.functional.max_pool2d(
+        torch.relu(nn.functional.conv2d(hidden, model.conv2.weight, model.conv2.bias)), 2
+    )
     hidden = hidden.reshape(3, 160)
     for layer in (model.full1, model.full2):
         hidden = torch.relu(hidden @ layer.weight.T + layer.bias)
@@ -54,7 +60,9 @@ def test_every_model_gives_one_logit_per_class_and_no_buffers(name):
 
 @pytest.mark.parametrize("name", ["mlp", "small-cnn"])
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others(name):
-    first, again, other = (flat_weights(make_model(name, (1, 8, 8), 10, seed)) for seed in (3, 3, 4))
+    first, again, other = (
+        flat_weights(make_model(name, (1, 8, 8), 10, seed)) for seed in (3, 3, 4)
+    )
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
 
@@ -85,7 +93,10 @@ def test_an_mlp_takes_features_as_well_as_images():
 
 
 def test_an_unknown_model_gets_the_nearest_name():
-    with pytest.raises(ValueError, match=r"model must be one of .*cifar-cnn.*, got 'cifar_cnn'; did you mean 'cifar-cnn'"):
+    with pytest.raises(
+        ValueError,
+        match=r"model must be one of .*cifar-cnn.*, got 'cifar_cnn'; did you mean 'cifar-cnn'",
+    ):
         make_model("cifar_cnn", (3, 32, 32), 10, 0)
 
 
@@ -94,7 +105,10 @@ def test_an_unknown_model_gets_the_nearest_name():
     [
         (nn.BatchNorm2d(2), (2, 4, 4)),
         (nn.BatchNorm1d(3), (3,)),
-        (nn.BatchNorm1d(3, track_running_stats=False), (3,)),  # the last batch, filled up, would be another batch
+        (
+            nn.BatchNorm1d(3, track_running_stats=False),
+            (3,),
+        ),  # the last batch, filled up, would be another batch
         (nn.InstanceNorm2d(2, track_running_stats=True), (2, 4, 4)),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, nn.Module) else "",
@@ -102,9 +116,13 @@ def test_an_unknown_model_gets_the_nearest_name():
 def test_a_layer_with_statistics_over_batches_is_refused_by_name_with_a_remedy(layer, shape):
     def make(shape, classes):
         inside = nn.Sequential(nn.Identity(), layer)
-        return nn.Sequential(nn.Identity(), inside, nn.Flatten(), nn.Linear(int(np.prod(shape)), classes))
+        return nn.Sequential(
+            nn.Identity(), inside, nn.Flatten(), nn.Linear(int(np.prod(shape)), classes)
+        )
 
-    with pytest.raises(ValueError, match=rf"{type(layer).__name__} at '1\.1'; use GroupNorm or LayerNorm"):
+    with pytest.raises(
+        ValueError, match=rf"{type(layer).__name__} at '1\.1'; use GroupNorm or LayerNorm"
+    ):
         make_model(make, shape, 2, 0)
 
 

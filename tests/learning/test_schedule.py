@@ -31,7 +31,11 @@ def shortest(steps, slots):
     """Return the least length of any deal, by trying all."""
     loads = {(0,) * slots}
     for length in steps:
-        loads = {tuple(sorted((*load[:i], load[i] + length, *load[i + 1 :]))) for load in loads for i in range(slots)}
+        loads = {
+            tuple(sorted((*load[:i], load[i] + length, *load[i + 1 :])))
+            for load in loads
+            for i in range(slots)
+        }
     return min(max(load) for load in loads)
 
 
@@ -39,7 +43,9 @@ def shortest(steps, slots):
 @given(steps=st.lists(st.integers(1, 12), min_size=1, max_size=8), slots=st.integers(1, 3))
 def test_a_round_is_at_most_a_third_longer_than_the_shortest_possible(steps, slots):
     # longest first: at most 4/3 - 1/(3 slots) of the optimum (Graham 1969)
-    assert 3 * slots * pack(np.array(steps), slots).length <= (4 * slots - 1) * shortest(steps, slots)
+    assert 3 * slots * pack(np.array(steps), slots).length <= (4 * slots - 1) * shortest(
+        steps, slots
+    )
 
 
 def test_a_deal_worked_by_hand():
@@ -55,8 +61,15 @@ def test_no_jobs_take_no_steps():
 
 
 @QUICK
-@given(count=st.integers(1, 40), epochs=st.integers(1, 4), size=st.integers(1, 12), seed=st.integers(0, 99))
-def test_every_epoch_uses_every_sample_exactly_once_and_fills_only_its_last_batch(count, epochs, size, seed):
+@given(
+    count=st.integers(1, 40),
+    epochs=st.integers(1, 4),
+    size=st.integers(1, 12),
+    seed=st.integers(0, 99),
+)
+def test_every_epoch_uses_every_sample_exactly_once_and_fills_only_its_last_batch(
+    count, epochs, size, seed
+):
     samples = 7 + 3 * np.arange(count)
     rows = batches(samples, epochs, size, np.random.default_rng(seed))
     per_epoch = -(-count // size)

@@ -19,13 +19,26 @@ import fedcohort
 pytest.importorskip("build", reason="packaging needs pip install 'fedcohort[dev]'")
 pytest.importorskip("hatchling", reason="packaging needs pip install 'fedcohort[dev]'")
 ROOT = Path(__file__).parents[2]
-CLEAN = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV", "PYTHONHOME")}
+CLEAN = {
+    name: value
+    for name, value in os.environ.items()
+    if name not in ("PYTHONPATH", "VIRTUAL_ENV", "PYTHONHOME")
+}
 
 
 def run(*words, cwd, code=0):
     """Run a command and return what it said; another exit code than expected shows it."""
-    done = subprocess.run([str(word) for word in words], cwd=cwd, env=CLEAN, capture_output=True, text=True, check=False)
-    assert done.returncode == code, f"{words} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+    done = subprocess.run(
+        [str(word) for word in words],
+        cwd=cwd,
+        env=CLEAN,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, (
+        f"{words} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+    )
     return done.stdout + done.stderr
 
 
@@ -52,7 +65,17 @@ def install(wheel, tmp_path_factory):
         run(sys.executable, "-m", "venv", home, cwd=home)
         what = f"{wheel}[{extra}]" if extra else wheel
         pins = ("-c", ROOT / "constraints.txt") if pinned else ()
-        run(home / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *pins, what, cwd=home)
+        run(
+            home / "bin/python",
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            *pins,
+            what,
+            cwd=home,
+        )
         return home / "bin"
 
     return make
@@ -71,12 +94,24 @@ def files_of(wheel):
 @pytest.mark.slow
 def test_the_wheel_holds_the_whole_package_and_nothing_else(wheel):
     names = files_of(wheel)
-    package = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src/fedcohort").rglob("*") if path.is_file()}
+    package = {
+        path.relative_to(ROOT / "src").as_posix()
+        for path in (ROOT / "src/fedcohort").rglob("*")
+        if path.is_file()
+    }
     package = {name for name in package if "__pycache__" not in name}
-    assert {name for name in names if not re.match(r"fedcohort-[\w.+]+\.dist-info/", name)} == package
-    for needed in ("py.typed", "bench/flower_app/pyproject.toml", "bench/flower_app/alternate/client.py"):
+    assert {
+        name for name in names if not re.match(r"fedcohort-[\w.+]+\.dist-info/", name)
+    } == package
+    for needed in (
+        "py.typed",
+        "bench/flower_app/pyproject.toml",
+        "bench/flower_app/alternate/client.py",
+    ):
         assert f"fedcohort/{needed}" in names
-    assert {f"fedcohort/experiments/tables/{name}.csv" for name in ("cifar10", "emnist-letters")} <= set(names)
+    assert {f"fedcohort/paper/tables/{name}.csv" for name in ("cifar10", "emnist-letters")} <= set(
+        names
+    )
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
     assert not any("test" in name for name in names)
 
@@ -89,7 +124,9 @@ def test_the_metadata_say_what_it_is(wheel):
     assert f"\nVersion: {fedcohort.__version__}\n" in text
     assert "\nLicense-Expression: Apache-2.0\n" in text
     needed = {
-        re.split(r"[<>=\[ ;]", line)[0] for line in re.findall(r"^Requires-Dist: (.*)$", text, re.M) if "extra ==" not in line
+        re.split(r"[<>=\[ ;]", line)[0]
+        for line in re.findall(r"^Requires-Dist: (.*)$", text, re.M)
+        if "extra ==" not in line
     }
     assert needed == {"numpy", "typer", "rich"}
 
@@ -99,7 +136,14 @@ def test_the_sdist_holds_source_tests_and_documentation(dist):
     (path,) = dist.glob("*.tar.gz")
     with tarfile.open(path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"src/fedcohort/py.typed", "tests/test_package.py", "docs/index.md", "mkdocs.yml", "LICENSE", "Makefile"} <= names
+    assert {
+        "src/fedcohort/py.typed",
+        "tests/test_package.py",
+        "docs/index.md",
+        "mkdocs.yml",
+        "LICENSE",
+        "Makefile",
+    } <= names
     assert not any(name.startswith((".venv", "site/", "runs/")) for name in names)
 
 
@@ -122,7 +166,9 @@ def test_the_core_alone_says_which_extra_is_missing(core, tmp_path):
         "error: this command needs torch: pip install 'fedcohort[learning]'"
     )
     assert "pip install 'fedcohort[learning]'" in run(core / "fedcohort", "list", cwd=tmp_path)
-    assert "pip install 'fedcohort[flower]'" in run(core / "python", "-c", "import fedcohort.flower", cwd=tmp_path, code=1)
+    assert "pip install 'fedcohort[flower]'" in run(
+        core / "python", "-c", "import fedcohort.flower", cwd=tmp_path, code=1
+    )
 
 
 @pytest.mark.slow
@@ -134,8 +180,19 @@ def test_the_core_alone_is_typed(core, tmp_path):
 @pytest.mark.packaging
 def test_with_learning_a_comparison_trains(install, tmp_path):
     programs = install("learning")
-    small = ("--rounds", "3", "--seeds", "1", "--selectors", "random,e3cs-0.5", "--partitions", "iid")
-    assert "pip install 'fedcohort[plots]'" in run(programs / "fedcohort", "compare", *small, cwd=tmp_path)
+    small = (
+        "--rounds",
+        "3",
+        "--seeds",
+        "1",
+        "--selectors",
+        "random,e3cs-0.5",
+        "--partitions",
+        "iid",
+    )
+    assert "pip install 'fedcohort[plots]'" in run(
+        programs / "fedcohort", "compare", *small, cwd=tmp_path
+    )
     assert (tmp_path / "runs/compare/checkpoint.safetensors").exists()
 
 
@@ -168,7 +225,15 @@ def test_with_tracking_scalars_are_written(install, tmp_path):
 @pytest.mark.packaging
 def test_with_docs_the_site_can_be_built(install, tmp_path):
     env = {**CLEAN, "NO_MKDOCS_2_WARNING": "1"}
-    words = [install("docs") / "python", "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site"]
+    words = [
+        install("docs") / "python",
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--site-dir",
+        tmp_path / "site",
+    ]
     subprocess.run(words, cwd=ROOT, env=env, check=True)
     assert (tmp_path / "site/index.html").exists()
 
@@ -178,14 +243,21 @@ def test_a_source_tree_knows_its_own_version_whatever_is_installed(tmp_path):
     shutil.copytree(ROOT / "src/fedcohort", tmp_path / "fedcohort")
     init = tmp_path / "fedcohort/__init__.py"
     init.write_text(init.read_text().replace(f'"{fedcohort.__version__}"', '"9.8.7"'))
-    assert run(sys.executable, "-c", "import fedcohort; print(fedcohort.__version__)", cwd=tmp_path).strip() == "9.8.7"
+    assert (
+        run(
+            sys.executable, "-c", "import fedcohort; print(fedcohort.__version__)", cwd=tmp_path
+        ).strip()
+        == "9.8.7"
+    )
 
 
 def test_a_tag_on_this_commit_says_the_version_of_the_source():
     if not (ROOT / ".git").exists():
         pytest.skip("not a checkout: there are no tags")
     words = ["git", "tag", "--points-at", "HEAD", "--list", "v[0-9]*"]
-    tags = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    tags = subprocess.run(
+        words, cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
     assert set(tags) <= {f"v{fedcohort.__version__}"}
 
 

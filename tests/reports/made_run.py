@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from fedcohort import E3CS, rundir
+from fedcohort import E3CS
 from fedcohort.arrays import pick
-from fedcohort.experiments.allocations import Watch
-from fedcohort.experiments.comparison import Comparison, places
+from fedcohort.lab import folder as rundir
+from fedcohort.lab.config import ComparisonConfig, run_keys
+from fedcohort.lab.recorder import AllocationRecorder
 from fedcohort.selection.protocol import Outcome
 
-SMALL = Comparison(
+SMALL = ComparisonConfig(
     selectors=("e3cs-0.5", "random"), partitions=("iid", "primary-label"), aggregations=("paper",), seeds=3, clients=8,
     cohort=3, rounds=12, targets=(0.3, 0.5),
 )  # fmt: skip
@@ -16,11 +17,13 @@ SMALL = Comparison(
 
 def records(of, seed=0):
     """Return records in which accuracy grows and about half of the updates arrive."""
-    rng, runs = np.random.default_rng(seed), len(places(of))
+    rng, runs = np.random.default_rng(seed), len(run_keys(of))
     valid = rng.random((of.rounds, runs, of.cohort)) < 0.5
     accuracy = np.linspace(0.1, 0.9, of.rounds)[:, None] + rng.normal(0, 0.02, (of.rounds, runs))
     return {
-        "clients": np.sort(rng.random((of.rounds, runs, of.clients)).argsort(axis=-1)[..., : of.cohort]).astype(np.int32),
+        "clients": np.sort(
+            rng.random((of.rounds, runs, of.clients)).argsort(axis=-1)[..., : of.cohort]
+        ).astype(np.int32),
         "arrived": valid,
         "valid": valid,
         "accuracy": accuracy.clip(0, 1),
@@ -36,16 +39,26 @@ def comparison(folder, of=SMALL, chunks=1, owners=True):
     rundir.write_settings(folder, of.as_dict())
     kept = records(of)
     for rounds in np.array_split(np.arange(of.rounds), chunks):
-        rundir.save_records(folder, int(rounds[0]), {name: values[rounds] for name, values in kept.items()})
-    watch, selector = Watch(of.rounds), E3CS(of.clients, of.cohort, rng=[0, 1], quota=0.0)
+        rundir.save_records(
+            folder, int(rounds[0]), {name: values[rounds] for name, values in kept.items()}
+        )
+    watch, selector = (
+        AllocationRecorder(of.rounds),
+        E3CS(of.clients, of.cohort, rng=[0, 1], quota=0.0),
+    )
     for round in range(of.rounds):
         watch.look("e3cs-0.5", selector, round)
         cohort = selector.select(round)
-        selector.update(Outcome(cohort, pick(np.array([[0.0] * 6 + [1.0] * 2] * 2), cohort.clients)))
+        selector.update(
+            Outcome(cohort, pick(np.array([[0.0] * 6 + [1.0] * 2] * 2), cohort.clients))
+        )
     watch.save(folder, 0)
     if owners:
         rng = np.random.default_rng(1)
-        rundir.save_arrays(folder / "owners.npz", {name: rng.integers(0, 9, (of.clients, 4)) for name in of.partitions})
+        rundir.save_arrays(
+            folder / "owners.npz",
+            {name: rng.integers(0, 9, (of.clients, 4)) for name in of.partitions},
+        )
     return kept
 
 
@@ -56,7 +69,8 @@ def round_row(number, asked, probabilities=None):
         "round": number,
         "seconds": 2.5,
         "asked": [
-            {"client": name, "inclusion": 0.5, "status": word, "reason": "", "seconds": 1.0} for name, word in asked.items()
+            {"client": name, "inclusion": 0.5, "status": word, "reason": "", "seconds": 1.0}
+            for name, word in asked.items()
         ],
         "arrived": arrived,
         "cep": arrived,

@@ -11,22 +11,43 @@ import numpy as np
 import pytest
 from made_run import SMALL, comparison, round_row
 
-from fedcohort.experiments.comparison import places
-from fedcohort.experiments.pages.folder import write_report
+from fedcohort.cli.pages import write_report
+from fedcohort.lab.config import run_keys
 
 CHROMIUM = shutil.which("chromium")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
-FIGURES = {"accuracy-rounds", "accuracy-time", "success", "cep", "selections", "probabilities", "owners", "wasted", "fairness"}
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+FIGURES = {
+    "accuracy-rounds",
+    "accuracy-time",
+    "success",
+    "cep",
+    "selections",
+    "probabilities",
+    "owners",
+    "wasted",
+    "fairness",
+}
 
 
 @pytest.fixture(scope="module")
 def browser():
     if not CHROMIUM and not os.environ.get("CI"):
-        pytest.skip("NO BROWSER: the report is not tested in one; run scripts/install-test-browser as root")
+        pytest.skip(
+            "NO BROWSER: the report is not tested in one; run scripts/install-test-browser as root"
+        )
     assert CHROMIUM, "in CI the browser must be there"
     from playwright.sync_api import sync_playwright
 
-    with sync_playwright() as play, play.chromium.launch(executable_path=CHROMIUM, args=FLAGS) as browser:
+    with (
+        sync_playwright() as play,
+        play.chromium.launch(executable_path=CHROMIUM, args=FLAGS) as browser,
+    ):
         yield browser
 
 
@@ -56,7 +77,11 @@ def opened(browser, run):
     yield look
     for context in contexts:
         context.close()
-    assert [url for url in requests if not url.startswith(("data:", "blob:")) and not url.endswith("/report.html")] == []
+    assert [
+        url
+        for url in requests
+        if not url.startswith(("data:", "blob:")) and not url.endswith("/report.html")
+    ] == []
     assert complaints == []
 
 
@@ -83,10 +108,19 @@ def downloaded(page, figure, kind):
 def test_all_figures_are_drawn_and_nothing_is_requested(page):
     assert set(page.eval_on_selector_all("figure", "all => all.map(one => one.id)")) == FIGURES
     for figure in FIGURES:
-        marks = ".heatmaplayer image" if figure == "probabilities" else ".trace path, .points path, .boxlayer path, .lines path"
+        marks = (
+            ".heatmaplayer image"
+            if figure == "probabilities"
+            else ".trace path, .points path, .boxlayer path, .lines path"
+        )
         assert page.locator(f"#{figure} svg.main-svg").count() >= 1
         assert page.locator(f"#{figure}").locator(marks).count() >= 1, figure
-    assert page.evaluate("performance.getEntriesByType('resource').filter(e => e.name.startsWith('http')).length") == 0
+    assert (
+        page.evaluate(
+            "performance.getEntriesByType('resource').filter(e => e.name.startsWith('http')).length"
+        )
+        == 0
+    )
 
 
 SHOWN = """id => document.querySelector(`#${id} .plot`).data
@@ -107,13 +141,18 @@ def test_a_checkbox_reached_by_keyboard_toggles_a_scheme_in_every_figure(page):
         page.wait_for_function(f"({SHOWN})('fairness').length === {len(shown)}")
         for figure in ("accuracy-rounds", "success", "wasted"):
             assert page.evaluate(SHOWN, figure) == shown
-    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") not in ("", "none")
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") not in (
+        "",
+        "none",
+    )
 
 
 def test_another_kind_of_run_is_drawn_and_said_in_words(page):
     for kind in ("primary-label data, paper rule", "iid data, paper rule"):
         page.select_option("#kind", kind)
-        page.wait_for_function(f"document.querySelector('#fairness .summary').textContent.startsWith('{kind}: ')")
+        page.wait_for_function(
+            f"document.querySelector('#fairness .summary').textContent.startsWith('{kind}: ')"
+        )
         said = page.locator("#accuracy-rounds .summary").inner_text()
         assert said.startswith(f"{kind}: ")
         assert page.locator("#accuracy-rounds .plot").get_attribute("aria-label").endswith(said)
@@ -126,7 +165,7 @@ def test_the_csv_of_a_figure_says_what_the_records_say(page, run):
     assert len(rows) == 2 * 2 * SMALL.rounds
     for row in rows:
         mine = [
-            i for i, place in enumerate(places(SMALL))
+            i for i, place in enumerate(run_keys(SMALL))
             if place.selector == row["series"] and row["kind"] == f"{place.partition} data, paper rule"
         ]  # fmt: skip
         accuracy = run[1]["accuracy"][int(row["round"]) - 1, mine]
@@ -140,7 +179,9 @@ def test_the_csv_of_the_heat_map_names_every_client_in_every_round(page):
     assert len(rows) == SMALL.rounds * SMALL.clients
     for round in range(1, SMALL.rounds + 1):
         mine = [row for row in rows if row["round"] == str(round)]
-        assert sum(float(row["probability"]) for row in mine) == pytest.approx(SMALL.cohort, abs=0.01)
+        assert sum(float(row["probability"]) for row in mine) == pytest.approx(
+            SMALL.cohort, abs=0.01
+        )
         assert all(float(row["probability"]) > 0.99 for row in mine if row["capped"] == "1")
     assert any(row["capped"] == "1" for row in rows)
 
@@ -166,18 +207,25 @@ def test_dark_readers_get_a_dark_page_and_light_ink_in_the_figures_and_print_is_
 def test_a_phone_needs_no_sideways_scrolling(opened):
     page = opened(viewport={"width": 360, "height": 740})
     assert page.evaluate("document.documentElement.scrollWidth") == 360
-    widths = page.eval_on_selector_all(".plot svg.main-svg", "all => all.map(one => one.getBoundingClientRect().right)")
+    widths = page.eval_on_selector_all(
+        ".plot svg.main-svg", "all => all.map(one => one.getBoundingClientRect().right)"
+    )
     assert max(widths) <= 360
 
 
 def test_a_screen_reader_finds_landmarks_ordered_headings_and_figures_in_words(page):
-    assert {tag: page.locator(tag).count() for tag in ("header", "main", "footer", "h1")} == dict.fromkeys(
-        ("header", "main", "footer", "h1"), 1
-    )
-    levels = [int(tag[1]) for tag in page.eval_on_selector_all("h1,h2,h3,h4", "all => all.map(one => one.tagName)")]
+    assert {
+        tag: page.locator(tag).count() for tag in ("header", "main", "footer", "h1")
+    } == dict.fromkeys(("header", "main", "footer", "h1"), 1)
+    levels = [
+        int(tag[1])
+        for tag in page.eval_on_selector_all("h1,h2,h3,h4", "all => all.map(one => one.tagName)")
+    ]
     assert levels[0] == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
-    labels = page.eval_on_selector_all(".plot", "all => all.map(one => one.getAttribute('aria-label'))")
+    labels = page.eval_on_selector_all(
+        ".plot", "all => all.map(one => one.getAttribute('aria-label'))"
+    )
     assert len(labels) == len(FIGURES)
     assert all(len(label) > 40 for label in labels)
     named = "all => all.map(one => one.labels?.length || one.getAttribute('aria-label') || one.textContent.trim())"
@@ -185,20 +233,33 @@ def test_a_screen_reader_finds_landmarks_ordered_headings_and_figures_in_words(p
 
 
 def test_the_medians_of_the_boxes_are_those_of_the_records(page, run):
-    rows = [row for row, place in enumerate(places(SMALL)) if (place.selector, place.partition) == ("random", "iid")]
+    rows = [
+        row
+        for row, place in enumerate(run_keys(SMALL))
+        if (place.selector, place.partition) == ("random", "iid")
+    ]
     counts = np.stack([np.bincount(run[1]["clients"][:, row].ravel(), minlength=8) for row in rows])
-    drawn = page.evaluate("document.querySelector('#selections .plot').data.find(t => t.name === 'random').median")
+    drawn = page.evaluate(
+        "document.querySelector('#selections .plot').data.find(t => t.name === 'random').median"
+    )
     assert drawn == [np.median(counts[:, 2 * c : 2 * c + 2]) for c in range(4)]
 
 
-def test_a_client_whose_name_is_markup_is_shown_by_its_name_and_nothing_of_it_is_run(opened, tmp_path):
+def test_a_client_whose_name_is_markup_is_shown_by_its_name_and_nothing_of_it_is_run(
+    opened, tmp_path
+):
     name = "<img src=x onerror=alert(1)><b>&amp;50%"
-    rows = [round_row(number, {name: "arrived", "b": "lost"}, {name: 1.0, "b": 0.5}) for number in (1, 2)]
+    rows = [
+        round_row(number, {name: "arrived", "b": "lost"}, {name: 1.0, "b": 0.5})
+        for number in (1, 2)
+    ]
     (tmp_path / "rounds.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     write_report(tmp_path)
     page = opened(tmp_path)
     assert page.locator("img").count() == 0
     for figure, axis in (("fates", "x"), ("probabilities", "y")):
-        shown = page.eval_on_selector_all(f"#{figure} .{axis}tick text", "all => all.map(one => one.textContent)")
+        shown = page.eval_on_selector_all(
+            f"#{figure} .{axis}tick text", "all => all.map(one => one.textContent)"
+        )
         assert sorted(shown) == sorted([name, "b"])
     assert name in downloaded(page, "fates", "csv")[1].decode()

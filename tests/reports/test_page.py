@@ -10,16 +10,17 @@ from made import result
 from made_run import SMALL, comparison, round_row
 
 from fedcohort import cli
-from fedcohort.experiments import simulated
-from fedcohort.experiments.pages import deployment, reproduction
-from fedcohort.experiments.pages.folder import findings, write_report
-from fedcohort.experiments.registry import Experiment
-from fedcohort.experiments.results import save
-from fedcohort.experiments.simulation import Setting, run, summary
+from fedcohort.cli.pages import findings, write_report
+from fedcohort.lab.archive import save
+from fedcohort.lab.simulation import SimulationConfig, run, summary
+from fedcohort.paper import page as reproduction
+from fedcohort.paper import simulated
+from fedcohort.paper.registry import Experiment
 from fedcohort.reports.html import page as pages
 from fedcohort.reports.html.findings import Findings, Scheme
 from fedcohort.reports.html.page import page, write_page
 from fedcohort.reports.html.series import curve, over_seeds, over_time
+from fedcohort.reports.pages import deployment
 
 EVIL = "<img src=x onerror=alert(1)>\"&'</script><script>alert(2)</script>"
 
@@ -31,7 +32,9 @@ def scheme(successes, **more):
 
 def data_of(text):
     """Return what the page's script reads."""
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, flags=re.DOTALL)
+    found = re.search(
+        r'<script type="application/json" id="data">(.*?)</script>', text, flags=re.DOTALL
+    )
     return json.loads(found.group(1))
 
 
@@ -71,7 +74,9 @@ def test_the_page_of_a_comparison_has_all_figures_and_no_more_than_six_megabytes
     assert len(text.encode()) < 6e6
 
 
-def test_the_verdict_comes_before_the_table_and_the_table_before_the_figures_and_the_settings_last(text):
+def test_the_verdict_comes_before_the_table_and_the_table_before_the_figures_and_the_settings_last(
+    text,
+):
     places = [text.index(f'id="{name}"') for name in ("verdict", "table", "figures", "origin")]
     assert places == sorted(places)
 
@@ -80,19 +85,29 @@ def test_the_page_loads_nothing_from_elsewhere(text):
     for tag, attrs in Tags(own(text)).found:
         assert tag not in ("iframe", "object", "embed", "base")
         assert not (tag == "script" and "src" in attrs)
-        assert all(not (attrs.get(name) or "").startswith(("http", "//")) for name in ("src", "href", "action"))
+        assert all(
+            not (attrs.get(name) or "").startswith(("http", "//"))
+            for name in ("src", "href", "action")
+        )
     assert "@import" not in text.split("</style>")[0]
 
 
 def test_every_table_has_a_caption_and_scoped_headers(text):
     tags = [tag for tag, _ in Tags(own(text)).found]
     assert tags.count("table") == tags.count("caption") == 2
-    assert all(attrs.get("scope") in ("col", "row") for tag, attrs in Tags(own(text)).found if tag == "th")
+    assert all(
+        attrs.get("scope") in ("col", "row") for tag, attrs in Tags(own(text)).found if tag == "th"
+    )
 
 
 def test_settings_seeds_versions_and_commit_are_at_the_end(text):
     end = text[text.index('id="origin"') :].split("</main>")[0]
-    for words in ("<dt>learning_rate</dt><dd>0.05</dd>", "<dt>seeds</dt><dd>0 to 2</dd>", "<dt>numpy</dt>", "<dt>commit</dt>"):
+    for words in (
+        "<dt>learning_rate</dt><dd>0.05</dd>",
+        "<dt>seeds</dt><dd>0 to 2</dd>",
+        "<dt>numpy</dt>",
+        "<dt>commit</dt>",
+    ):
         assert words in end
 
 
@@ -117,7 +132,10 @@ def test_whatever_a_name_holds_is_shown_as_it_is_and_never_run():
 
 
 def test_a_figure_for_which_nothing_was_recorded_is_left_out():
-    shown = [chart["id"] for chart in data_of(page(Findings("t", {"k": {"random": scheme([[1, 2]])}})))["charts"]]
+    shown = [
+        chart["id"]
+        for chart in data_of(page(Findings("t", {"k": {"random": scheme([[1, 2]])}})))["charts"]
+    ]
     assert shown == ["success", "cep"]
 
 
@@ -128,7 +146,9 @@ def test_means_are_over_the_seeds_that_have_a_value():
 
 
 def test_a_curve_is_of_the_seeds_that_came_the_furthest_and_does_not_change_its_company():
-    values = np.array([[0.0, np.nan, 1.0, np.nan], [2.0, np.nan, 3.0, np.nan], [9.0, np.nan, np.nan, np.nan]])
+    values = np.array(
+        [[0.0, np.nan, 1.0, np.nan], [2.0, np.nan, 3.0, np.nan], [9.0, np.nan, np.nan, np.nan]]
+    )
     assert curve(values) == {"x": [1, 3], "y": [1, 2], "sd": [1.414, 1.414]}
     assert curve(np.full((2, 3), np.nan)) == {"x": [], "y": [], "sd": []}
 
@@ -137,11 +157,15 @@ def test_a_long_curve_is_thinned_and_keeps_both_ends():
     found = curve(np.arange(5000.0)[None])
     assert len(found["x"]) <= 150
     assert (found["x"][0], found["x"][-1]) == (1, 5000)
-    assert all(y == pytest.approx(x - 1, rel=1e-4) for x, y in zip(found["x"], found["y"], strict=True))
+    assert all(
+        y == pytest.approx(x - 1, rel=1e-4) for x, y in zip(found["x"], found["y"], strict=True)
+    )
 
 
 def test_at_each_moment_the_last_accuracy_tested_counts():
-    one = scheme([[1, 1, 1]], accuracy=np.array([[0.1, np.nan, 0.5]]), seconds=np.array([[1.0, 1.0, 2.0]]))
+    one = scheme(
+        [[1, 1, 1]], accuracy=np.array([[0.1, np.nan, 0.5]]), seconds=np.array([[1.0, 1.0, 2.0]])
+    )
     found = over_time(one)  # tested after 1 s and 4 s
     assert (found["x"][0], found["x"][-1]) == (1, 4)
     assert [y for x, y in zip(found["x"], found["y"], strict=True) if x < 4] == [0.1, 0.1]
@@ -158,7 +182,9 @@ def test_a_page_that_cannot_be_made_leaves_the_old_one(folder, monkeypatch):
     monkeypatch.setattr(pages, "page", broken)
     with pytest.raises(RuntimeError, match="no ink"):
         write_report(folder)
-    assert {path.name: path.read_bytes() for path in folder.iterdir() if "html" in path.name} == before
+    assert {
+        path.name: path.read_bytes() for path in folder.iterdir() if "html" in path.name
+    } == before
 
 
 def test_without_plotly_the_report_says_what_to_install(folder, monkeypatch):
@@ -184,8 +210,10 @@ def test_a_folder_of_an_older_version_has_a_page_without_what_it_did_not_keep(tm
 
 
 def simulation(folder):
-    setting = Setting(("e3cs-0", "random"), 8, 3, 15, 2)
-    simulated.played("simulate", Experiment(setting, run, summary, lambda s, r: {}, ""), folder, False)
+    setting = SimulationConfig(("e3cs-0", "random"), 8, 3, 15, 2)
+    simulated.played(
+        "simulate", Experiment(setting, run, summary, lambda s, r: {}, ""), folder, False
+    )
 
 
 def test_a_simulation_has_a_page_without_accuracy(tmp_path):
@@ -212,8 +240,16 @@ def test_a_flower_run_has_a_page_with_what_came_of_each_client(tmp_path):
     found = findings(tmp_path)
     assert found.fates == {"a": {"arrived": 2}, "b": {"lost": 1}, "c": {"stopped": 1}}
     assert "9 rounds were asked for" in found.lead[0]
-    assert found.allocations["this run"].capped.tolist() == [[False, False, False], [True, False, False]]
-    assert [chart["id"] for chart in data_of(page(found))["charts"]] == ["success", "cep", "probabilities", "fates"]
+    assert found.allocations["this run"].capped.tolist() == [
+        [False, False, False],
+        [True, False, False],
+    ]
+    assert [chart["id"] for chart in data_of(page(found))["charts"]] == [
+        "success",
+        "cep",
+        "probabilities",
+        "fates",
+    ]
 
 
 def test_a_round_that_is_being_written_is_left_out_and_a_damaged_one_refused(tmp_path):
@@ -227,16 +263,27 @@ def test_a_round_that_is_being_written_is_left_out_and_a_damaged_one_refused(tmp
 
 
 def test_federations_of_different_size_have_a_page_without_classes(tmp_path):
-    save(tmp_path / "runs-cifar10.npz", [result(accuracy=(0.1, 0.5), clients=clients, cohort=4) for clients in (20, 36)])
+    save(
+        tmp_path / "runs-cifar10.npz",
+        [result(accuracy=(0.1, 0.5), clients=clients, cohort=4) for clients in (20, 36)],
+    )
     found = findings(tmp_path)
     assert found.classes is None
     assert len(found.kinds) == 2
     assert page(found)
 
 
-def test_a_reproduction_has_a_page_with_its_tables_and_the_runs_that_differ_in_scheme_and_seed_alone(tmp_path):
+def test_a_reproduction_has_a_page_with_its_tables_and_the_runs_that_differ_in_scheme_and_seed_alone(
+    tmp_path,
+):
     runs = [
-        result(accuracy=(0.1, 0.5), selectors=(name,), first_seed=seed, partitions=(partition,), rounds=rounds)
+        result(
+            accuracy=(0.1, 0.5),
+            selectors=(name,),
+            first_seed=seed,
+            partitions=(partition,),
+            rounds=rounds,
+        )
         for name, seed, partition, rounds in (
             ("random", 0, "iid", 2),
             ("random", 1, "iid", 2),
@@ -249,8 +296,13 @@ def test_a_reproduction_has_a_page_with_its_tables_and_the_runs_that_differ_in_s
     found = findings(tmp_path)
     assert [title.split(",")[0] for title in found.tables] == ["Table III: cifar10"] * 4
     iid, shards = found.kinds.values()
-    assert {name: one.accuracy.shape for name, one in iid.items()} == {"random": (2, 2), "fedcs": (1, 2)}
-    np.testing.assert_array_equal(np.isnan(shards["fedcs"].accuracy), [[False, False, True]])  # one round is still to come
+    assert {name: one.accuracy.shape for name, one in iid.items()} == {
+        "random": (2, 2),
+        "fedcs": (1, 2),
+    }
+    np.testing.assert_array_equal(
+        np.isnan(shards["fedcs"].accuracy), [[False, False, True]]
+    )  # one round is still to come
     assert "4 training runs are at hand, 1 of them not finished." in found.lead
     assert iid["random"].rounds_to(0.5).tolist() == [2, 2]
     assert "accuracy-rounds" in [chart["id"] for chart in data_of(page(found))["charts"]]
@@ -291,7 +343,9 @@ def test_report_writes_the_page_and_says_where_last(call, folder):
     assert call("report", folder) == (0, f"Report: {folder / 'report.html'}\n", "")
 
 
-def test_a_folder_of_nothing_a_folder_that_is_not_there_and_a_run_without_rounds_are_refused_in_one_line(call, tmp_path):
+def test_a_folder_of_nothing_a_folder_that_is_not_there_and_a_run_without_rounds_are_refused_in_one_line(
+    call, tmp_path
+):
     (tmp_path / "empty").mkdir()
     (tmp_path / "begun").mkdir()
     journal(tmp_path / "begun", [])
@@ -311,7 +365,12 @@ def test_a_folder_of_nothing_a_folder_that_is_not_there_and_a_run_without_rounds
 def test_neither_the_package_nor_the_command_line_loads_plotly():
     for module in ("fedcohort", "fedcohort.cli"):
         code = f"import sys, {module}; print('plotly' in sys.modules)"
-        assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+        assert (
+            subprocess.run(
+                [sys.executable, "-c", code], capture_output=True, text=True, check=True
+            ).stdout
+            == "False\n"
+        )
 
 
 def test_the_page_is_the_same_for_the_same_results(folder, text):

@@ -9,21 +9,38 @@ def scheme(accuracy, successes=None, counts=None, first_seed=0):
     accuracy = np.array(accuracy, dtype=float)
     used = np.full(accuracy.shape, 2.0) if successes is None else np.array(successes, dtype=float)
     seeds = range(first_seed, first_seed + len(accuracy))
-    return Scheme(seeds, np.full(accuracy.shape, 4.0), used, None if counts is None else np.array(counts), accuracy)
+    return Scheme(
+        seeds,
+        np.full(accuracy.shape, 4.0),
+        used,
+        None if counts is None else np.array(counts),
+        accuracy,
+    )
 
 
 def test_who_reaches_the_highest_target_first_is_named_with_its_rounds():
     said = about(
-        {"slow": scheme([[0.1, 0.4, 0.7], [0.1, 0.4, 0.7]]), "fast": scheme([[0.1, 0.6, 0.7], [0.1, 0.6, 0.8]])}, (0.3, 0.5)
+        {
+            "slow": scheme([[0.1, 0.4, 0.7], [0.1, 0.4, 0.7]]),
+            "fast": scheme([[0.1, 0.6, 0.7], [0.1, 0.6, 0.8]]),
+        },
+        (0.3, 0.5),
     )
-    assert said[0].startswith("fast reached 50% accuracy first, after 2.0 ± 0.0 rounds; next came slow, after 3.0 ± 0.0")
+    assert said[0].startswith(
+        "fast reached 50% accuracy first, after 2.0 ± 0.0 rounds; next came slow, after 3.0 ± 0.0"
+    )
 
 
 def test_a_target_that_none_reached_in_every_run_gives_way_to_a_lower_one_and_those_who_missed_it_are_named():
-    said = about({"a": scheme([[0.4, 0.9], [0.4, 0.5]]), "b": scheme([[0.2, 0.2], [0.4, 0.4]])}, (0.3, 0.8))
+    said = about(
+        {"a": scheme([[0.4, 0.9], [0.4, 0.5]]), "b": scheme([[0.2, 0.2], [0.4, 0.4]])}, (0.3, 0.8)
+    )
     assert said[0].startswith("a reached 30% accuracy first")
     assert said[0].endswith("not in every run within the rounds played: b.")
-    assert about({"b": scheme([[0.2], [0.4]])}, (0.3,))[0] == "No scheme reached 30% accuracy in every run."
+    assert (
+        about({"b": scheme([[0.2], [0.4]])}, (0.3,))[0]
+        == "No scheme reached 30% accuracy in every run."
+    )
 
 
 def test_a_difference_within_the_spread_over_seeds_is_called_that():
@@ -34,7 +51,9 @@ def test_a_difference_within_the_spread_over_seeds_is_called_that():
 
 def test_a_difference_that_every_seed_shows_alike_is_beyond_the_spread():
     worlds = np.array([[0.5], [0.7], [0.9]])  # the seeds differ far more than the schemes
-    said = about({"better": scheme(worlds + np.array([[0.02], [0.021], [0.019]])), "worse": scheme(worlds)})
+    said = about(
+        {"better": scheme(worlds + np.array([[0.02], [0.021], [0.019]])), "worse": scheme(worlds)}
+    )
     assert said[0].startswith("The highest final accuracy is better's, 0.720 ± 0.20")
     assert "(a difference beyond the spread over seeds)" in said[0]
 
@@ -47,15 +66,23 @@ def test_with_one_seed_nothing_is_said_to_be_clear():
 
 def test_schemes_that_are_alike_in_every_run_share_the_first_place():
     same = [[0.1, 0.6], [0.6, 0.7]]
-    said = about({"a": scheme(same), "b": scheme(same), "c": scheme([[0.1, 0.1, 0.6], [0.1, 0.6, 0.7]])}, (0.5,))
-    assert said[0].startswith("a and b, alike in every run, reached 50% accuracy first, after 1.5 ± 0.7 rounds; next came c")
+    said = about(
+        {"a": scheme(same), "b": scheme(same), "c": scheme([[0.1, 0.1, 0.6], [0.1, 0.6, 0.7]])},
+        (0.5,),
+    )
+    assert said[0].startswith(
+        "a and b, alike in every run, reached 50% accuracy first, after 1.5 ± 0.7 rounds; next came c"
+    )
 
 
 def test_success_and_fairness_are_told_with_who_pays():
     eager = scheme([[0.5, 0.5]], [[4, 4]], [[8, 0]])
     fair = scheme([[0.5, 0.5]], [[2, 2]], [[4, 4]])
     said = about({"eager": eager, "random": fair})
-    assert said[1] == "Most updates counted under eager: a success ratio of 1.000, where random asking gives 0.500."
+    assert (
+        said[1]
+        == "Most updates counted under eager: a success ratio of 1.000, where random asking gives 0.500."
+    )
     assert said[2].endswith("from 1.000 under random down to 0.500 under eager.")
 
 
@@ -80,7 +107,9 @@ def test_schemes_that_do_not_differ_at_all_are_not_ranked():
     said = about({"a": same, "b": same})
     assert said[0] == "Every scheme ends at the same accuracy, 0.550 ± 0.071."
     assert said[1] == "Under every scheme alike, the success ratio is 0.500 ± 0.000."
-    assert said[2].startswith("Fairness (Jain's index, 1 when all are asked alike) is the same under every scheme")
+    assert said[2].startswith(
+        "Fairness (Jain's index, 1 when all are asked alike) is the same under every scheme"
+    )
 
 
 def test_schemes_that_were_not_played_over_the_same_seeds_are_not_compared():
@@ -92,14 +121,22 @@ def test_schemes_that_were_not_played_over_the_same_seeds_are_not_compared():
 
 def test_schemes_are_compared_in_the_worlds_that_both_met():
     better = scheme([[0.9], [0.50], [0.71], [0.82]])
-    worse = scheme([[0.48], [0.70], [0.80]], first_seed=1)  # 0.02, 0.01 and 0.02 below in the same worlds
-    assert "(a difference beyond the spread over seeds)" in about({"better": better, "worse": worse})[0]
+    worse = scheme(
+        [[0.48], [0.70], [0.80]], first_seed=1
+    )  # 0.02, 0.01 and 0.02 below in the same worlds
+    assert (
+        "(a difference beyond the spread over seeds)"
+        in about({"better": better, "worse": worse})[0]
+    )
 
 
 def test_a_run_that_has_not_come_to_the_end_has_no_final_accuracy():
     nan = float("nan")
     said = about({"a": scheme([[0.2, 0.9], [0.3, nan]]), "b": scheme([[0.1, 0.8], [0.2, 0.8]])})
-    assert "The highest final accuracy is a's, 0.900; b follows with 0.800 ± 0.000 (one seed" in said[0]
+    assert (
+        "The highest final accuracy is a's, 0.900; b follows with 0.800 ± 0.000 (one seed"
+        in said[0]
+    )
 
 
 def test_seeds_that_agree_to_the_last_digit_show_no_spread():

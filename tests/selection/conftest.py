@@ -17,7 +17,9 @@ NUM_CLIENTS, COHORT_SIZE, HORIZON = 12, 4, 24
 def build():
     """Return a maker of small selectors by name, with all that any of them may know."""
 
-    def make(name, rng=0, num_clients=NUM_CLIENTS, cohort_size=COHORT_SIZE, horizon=HORIZON, **more):
+    def make(
+        name, rng=0, num_clients=NUM_CLIENTS, cohort_size=COHORT_SIZE, horizon=HORIZON, **more
+    ):
         return make_selector(
             name,
             Federation(

@@ -17,7 +17,11 @@ def water_fill(weights, k, sigma):
         alpha = sum(F(weights[i]) for i in free) / (spare - len(capped) * (1 - F(sigma)))
         over = {i for i in free if sigma + weights[i] / alpha > 1}
         if not over:
-            return [F(1) if i in capped else sigma + weights[i] / alpha for i in range(len(weights))], capped, alpha
+            return (
+                [F(1) if i in capped else sigma + weights[i] / alpha for i in range(len(weights))],
+                capped,
+                alpha,
+            )
         capped |= over
 
 

@@ -43,17 +43,23 @@ def fractions(words):
 @pytest.mark.parametrize(("k", "sigma", "weights", "p", "capped", "alpha"), GOLDEN)
 def test_hand_worked_cases_come_out_exactly(k, sigma, weights, p, capped, alpha):
     got = allocate(np.log([float(w) for w in weights.split()]), k, float(F(sigma)))
-    np.testing.assert_allclose(got.inclusion, np.array(fractions(p), dtype=float), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(
+        got.inclusion, np.array(fractions(p), dtype=float), rtol=0, atol=1e-15
+    )
     assert set(np.flatnonzero(got.capped)) == capped
     assert np.exp(got.log_cap) / (1 - float(F(sigma))) == pytest.approx(float(F(alpha)), rel=1e-14)
 
 
 @pytest.mark.parametrize(("k", "sigma", "weights", "p", "capped", "alpha"), GOLDEN)
-def test_the_rational_solution_of_the_tests_reproduces_the_hand_worked_cases(k, sigma, weights, p, capped, alpha):
+def test_the_rational_solution_of_the_tests_reproduces_the_hand_worked_cases(
+    k, sigma, weights, p, capped, alpha
+):
     assert water_fill(fractions(weights), k, F(sigma)) == (fractions(p), capped, F(alpha))
 
 
-@pytest.mark.parametrize(("k", "sigma", "p"), [(2, 0.5, 0.5), (4, 0.0, 1.0), (4, 0.3, 1.0), (4, 1.0, 1.0)])
+@pytest.mark.parametrize(
+    ("k", "sigma", "p"), [(2, 0.5, 0.5), (4, 0.0, 1.0), (4, 0.3, 1.0), (4, 1.0, 1.0)]
+)
 def test_nothing_is_given_by_weight_when_the_floor_or_the_cohort_takes_all(k, sigma, p):
     got = allocate([900.0, 1.0, -900.0, 0.0], k, sigma)
     assert (got.inclusion == p).all()
@@ -104,7 +110,9 @@ def test_renaming_clients_renames_their_probabilities(instance, random):
 def test_only_ratios_of_weights_matter(instance, shift):
     logs, k, floor = instance
     moved = allocate(logs + shift, k, floor)
-    np.testing.assert_allclose(moved.inclusion, allocate(logs, k, floor).inclusion, rtol=0, atol=1e-11)  # ulp(1e4) = 2e-12
+    np.testing.assert_allclose(
+        moved.inclusion, allocate(logs, k, floor).inclusion, rtol=0, atol=1e-11
+    )  # ulp(1e4) = 2e-12
 
 
 @given(instances())
@@ -126,7 +134,9 @@ def test_uncapped_clients_share_what_is_above_the_floor_by_weight(instance):
     free = np.flatnonzero(logs <= got.log_cap)
     top = free[np.argmax(logs[free])]
     excess = got.inclusion - floor
-    np.testing.assert_allclose(excess[free], excess[top] * np.exp(logs[free] - logs[top]), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(
+        excess[free], excess[top] * np.exp(logs[free] - logs[top]), rtol=0, atol=1e-14
+    )
     if floor == 0:
         seen = free[got.inclusion[free] > 1e-300]
         odds = np.log(got.inclusion[seen] / got.inclusion[top])
@@ -168,7 +178,9 @@ def test_floats_agree_with_rationals(weights, data):
     sigma = F(data.draw(st.integers(0, 15)), 16) * k / len(weights)
     exact, capped, alpha = water_fill(weights, k, sigma)
     got = allocate(np.log(weights), k, float(sigma))
-    np.testing.assert_allclose(got.inclusion, np.array(exact, dtype=float), rtol=0, atol=1e-13 * len(weights))
+    np.testing.assert_allclose(
+        got.inclusion, np.array(exact, dtype=float), rtol=0, atol=1e-13 * len(weights)
+    )
     assert np.exp(got.log_cap) == pytest.approx(float(alpha * (1 - sigma)), rel=1e-12)
     on_cap = {i for i, w in enumerate(weights) if w == alpha * (1 - sigma)}
     assert set(np.flatnonzero(got.capped)) - on_cap == capped
@@ -176,14 +188,18 @@ def test_floats_agree_with_rationals(weights, data):
 
 def test_one_jackpot_leaves_the_others_their_shares():
     logs = np.array([2000.0, 0.0, log(2), log(3)])
-    np.testing.assert_allclose(allocate(logs, 2).inclusion, [1, 1 / 6, 2 / 6, 3 / 6], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(
+        allocate(logs, 2).inclusion, [1, 1 / 6, 2 / 6, 3 / 6], rtol=0, atol=1e-15
+    )
 
 
 def test_a_spread_of_four_thousand_nats_leaves_one_winner_per_slot_and_one_to_share():
     logs = np.array([2000.0, 1000.0, 0.0, -1000.0, -2000.0])
     np.testing.assert_array_equal(allocate(logs, 2).inclusion, [1, 1, 0, 0, 0])
     floored = allocate(logs, 2, 0.1).inclusion  # R = 1.5, of which the first takes 0.9
-    np.testing.assert_allclose(floored, [1, 0.7, 0.1, 0.1, 0.1], rtol=0, atol=1e-13)  # ulp(1000) = 1.1e-13
+    np.testing.assert_allclose(
+        floored, [1, 0.7, 0.1, 0.1, 0.1], rtol=0, atol=1e-13
+    )  # ulp(1000) = 1.1e-13
 
 
 def test_k_winners_over_dust_are_certain_and_the_dust_is_not_impossible():
@@ -215,7 +231,9 @@ def test_ties_on_the_cap_divide_by_nothing(spread, floor):
     assert got.inclusion.min() >= floor
     assert got.capped.sum() < 20
     if not floor:
-        np.testing.assert_allclose(got.inclusion[:20], 1.0, rtol=0, atol=1e-12)  # twenty of them, and the rest is dust
+        np.testing.assert_allclose(
+            got.inclusion[:20], 1.0, rtol=0, atol=1e-12
+        )  # twenty of them, and the rest is dust
 
 
 def test_the_first_printed_case_search_gives_probabilities_that_do_not_sum_to_k():  # erratum E1
@@ -228,7 +246,9 @@ def test_the_first_printed_case_search_gives_probabilities_that_do_not_sum_to_k(
 def test_the_second_printed_case_search_accepts_two_alphas():  # erratum E1
     weights, sigma = [1, 2, 5, 6], F(3, 16)
     assert printed_alphas(weights, 3, sigma) == {F(24, 5), F(56, 9)}
-    assert total_at(F(56, 9), weights, sigma) == F(319, 112) != total_at(F(24, 5), weights, sigma) == 3
+    assert (
+        total_at(F(56, 9), weights, sigma) == F(319, 112) != total_at(F(24, 5), weights, sigma) == 3
+    )
     assert allocate(np.log(weights), 3, 3 / 16).inclusion.sum() == pytest.approx(3, abs=1e-15)
 
 
@@ -239,7 +259,10 @@ def test_allocating_among_some_is_allocating_to_them_alone(instance, data):
     assume(available.any())
     k = data.draw(st.integers(1, int(available.sum())))
     floor = data.draw(st.floats(0, 1)) * k / available.sum()
-    got, alone = allocate_among(available, logs, k, np.array(floor)), allocate(logs[available], k, floor)
+    got, alone = (
+        allocate_among(available, logs, k, np.array(floor)),
+        allocate(logs[available], k, floor),
+    )
     np.testing.assert_array_equal(got.inclusion[available], alone.inclusion)
     np.testing.assert_array_equal(got.capped[available], alone.capped)
     assert got.log_cap == alone.log_cap
@@ -267,12 +290,42 @@ def test_the_client_of_rank_rho_is_never_capped():
         ([0.0, 0.0], 1, -0.1, r"floor must be between 0\.0 and 0\.5\d*, got -0\.1"),
         ([0.0, 0.0], 1, 0.6, r"floor must be between 0\.0 and 0\.5\d*, got 0\.6"),
         ([0.0, 0.0], 1, float("nan"), r"floor must be between 0\.0 and 0\.5\d*, got nan"),
-        ([0.0, float("nan")], 1, 0.0, r"log_weights must be finite, between -1e\+300 and 1e\+300, got nan"),
-        ([0.0, float("inf")], 1, 0.0, r"log_weights must be finite, between -1e\+300 and 1e\+300, got inf"),
-        ([float("inf")] * 2, 1, 0.0, r"log_weights must be finite, between -1e\+300 and 1e\+300, got inf"),
-        ([0.0, -float("inf")], 1, 0.0, r"log_weights must be finite, between -1e\+300 and 1e\+300, got -inf"),
-        ([], 1, 0.0, r"log_weights must be an array \[\.\.\., K\] with K of at least 1, got shape \(0,\)"),
-        (0.0, 1, 0.0, r"log_weights must be an array \[\.\.\., K\] with K of at least 1, got shape \(\)"),
+        (
+            [0.0, float("nan")],
+            1,
+            0.0,
+            r"log_weights must be finite, between -1e\+300 and 1e\+300, got nan",
+        ),
+        (
+            [0.0, float("inf")],
+            1,
+            0.0,
+            r"log_weights must be finite, between -1e\+300 and 1e\+300, got inf",
+        ),
+        (
+            [float("inf")] * 2,
+            1,
+            0.0,
+            r"log_weights must be finite, between -1e\+300 and 1e\+300, got inf",
+        ),
+        (
+            [0.0, -float("inf")],
+            1,
+            0.0,
+            r"log_weights must be finite, between -1e\+300 and 1e\+300, got -inf",
+        ),
+        (
+            [],
+            1,
+            0.0,
+            r"log_weights must be an array \[\.\.\., K\] with K of at least 1, got shape \(0,\)",
+        ),
+        (
+            0.0,
+            1,
+            0.0,
+            r"log_weights must be an array \[\.\.\., K\] with K of at least 1, got shape \(\)",
+        ),
     ],
 )
 def test_bad_arguments_are_named_with_bound_and_value(logs, k, floor, message):

@@ -10,7 +10,14 @@ from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.protocol import Cohort, Outcome
 from fedcohort.selection.quotas import constant, step
 
-TRAJECTORY = [((0, 2), (1, 0)), ((0, 1), (1, 1)), ((0, 3), (1, 1)), ((0, 3), (1, 1)), ((0, 1), (1, 0)), ((0, 3), (1, 1))]
+TRAJECTORY = [
+    ((0, 2), (1, 0)),
+    ((0, 1), (1, 1)),
+    ((0, 3), (1, 1)),
+    ((0, 3), (1, 1)),
+    ((0, 1), (1, 0)),
+    ((0, 3), (1, 1)),
+]
 
 
 def close(got, expected, digits=1e-14):
@@ -45,7 +52,15 @@ def played(draw, update, share=1e-4):
     cohort_size = draw(st.integers(1, num_clients - 1))
     quota = draw(st.sampled_from([0.0, 0.5, 1.0]) | st.floats(0, 1))
     share = share if isinstance(share, float) else draw(share)
-    selector = E3CS(num_clients, cohort_size, rng=draw(st.integers(0, 99)), quota=quota, update=update, share=share, eta=0.5)
+    selector = E3CS(
+        num_clients,
+        cohort_size,
+        rng=draw(st.integers(0, 99)),
+        quota=quota,
+        update=update,
+        share=share,
+        eta=0.5,
+    )
     logs = np.array(draw(st.lists(st.floats(-9, 9), min_size=num_clients, max_size=num_clients)))
     selector.log_weights = logs - log_sum(logs) if update == "robust" else logs
     success = draw(st.lists(st.integers(0, 1), min_size=cohort_size, max_size=cohort_size))
@@ -58,18 +73,27 @@ def test_the_hand_worked_trajectory_without_a_floor(follow):
     close(next_p(selector), [0.70932248878488679] + [0.43022583707170440] * 3)
     selector = E3CS(4, 2, rng=0)
     follow(selector, TRAJECTORY[:2])
-    close(next_p(selector), [0.76479442080561315, 0.58303558847518759, 0.32608499535959963, 0.32608499535959963])
+    close(
+        next_p(selector),
+        [0.76479442080561315, 0.58303558847518759, 0.32608499535959963, 0.32608499535959963],
+    )
     selector = E3CS(4, 2, rng=0)
     follow(selector, TRAJECTORY)
     close(selector.log_weights, [2.04949117255503756, 0.58109015883751602, 0, 1.68516041396347821])
-    close(next_p(selector), [0.97382587687093437, 0.22426569845868715, 0.12542918594810713, 0.67647923872227135])
+    close(
+        next_p(selector),
+        [0.97382587687093437, 0.22426569845868715, 0.12542918594810713, 0.67647923872227135],
+    )
 
 
 def test_the_hand_worked_trajectory_with_a_floor_of_a_quarter(follow):
     selector = E3CS(4, 2, rng=0, quota=0.5)
     follow(selector, TRAJECTORY[:3])
     close(selector.log_weights, [0.69346831841385294, 0.25857147951633474, 0, 0.27545588016504573])
-    close(next_p(selector), [0.60643953326366154, 0.48073451743083197, 0.42816254270732665, 0.48466340659817984])
+    close(
+        next_p(selector),
+        [0.60643953326366154, 0.48073451743083197, 0.42816254270732665, 0.48466340659817984],
+    )
 
 
 def test_the_hand_worked_trajectory_with_a_capped_client(follow):
@@ -99,7 +123,11 @@ def test_the_hand_worked_robust_step_charges_capped_clients_too(follow):
 def test_paper_weights_rise_only_where_an_uncapped_client_asked_has_answered(case):
     selector, success = case
     before = selector.log_weights.copy()
-    allocation = allocate(before, selector.cohort_size, selector.fraction(0) * selector.cohort_size / selector.num_clients)
+    allocation = allocate(
+        before,
+        selector.cohort_size,
+        selector.fraction(0) * selector.cohort_size / selector.num_clients,
+    )
     cohort = selector.select(0)
     close(cohort.inclusion, allocation.inclusion[cohort.clients], 0)
     selector.update(Outcome(cohort, success))
@@ -130,7 +158,9 @@ def test_the_estimate_of_an_answer_is_unbiased():
     cohort = selector.select(0)
     selector.update(Outcome(cohort, answers[cohort.clients]))
     estimates = (selector.log_weights - start) / (0.5 * k * 0.75 / num_clients)
-    error = 5 * answers * np.sqrt((1 / allocation.inclusion - 1) / runs)  # five standard errors of 1{i asked} x_i / p_i
+    error = (
+        5 * answers * np.sqrt((1 / allocation.inclusion - 1) / runs)
+    )  # five standard errors of 1{i asked} x_i / p_i
     assert (np.abs(estimates.mean(axis=0) - answers) <= error).all()
 
 
@@ -147,7 +177,10 @@ def test_robust_weights_are_shares_none_below_beta_over_k(case, rounds):
         assert (selector.log_weights <= 1e-12).all()
         close(log_sum(selector.log_weights), 0.0, 1e-12)
         spare = k * (1 - selector.fraction(round))
-        assert (next_p(selector) >= selector.fraction(round) * k / n + spare * selector.share / n - 1e-12).all()
+        assert (
+            next_p(selector)
+            >= selector.fraction(round) * k / n + spare * selector.share / n - 1e-12
+        ).all()
 
 
 @given(played("robust", 0.0), st.integers(0, 100))
@@ -178,7 +211,9 @@ def failing_instead_of_succeeding(selector, success, who):
 
 @pytest.mark.parametrize("update", ["paper", "robust"])
 @given(data=st.data(), k=st.integers(1, 5), quota=st.floats(0, 1))
-def test_only_available_clients_are_asked_and_each_is_granted_the_floor_among_them(update, data, k, quota):
+def test_only_available_clients_are_asked_and_each_is_granted_the_floor_among_them(
+    update, data, k, quota
+):
     mask = np.array(data.draw(st.lists(st.booleans(), min_size=9, max_size=9)))
     selector = E3CS(9, k, rng=1, quota=quota, update=update)
     selector.log_weights = np.linspace(-4, 0, 9)
@@ -201,7 +236,9 @@ def test_steps_are_scaled_by_the_number_available(prescribe):
     selector = E3CS(8, 2, rng=0, quota=0.5)
     prescribe(1, 3)
     selector.update(Outcome(selector.select(0, [0, 1, 2, 3]), np.array([1, 0])))
-    close(selector.log_weights, [0, 0.5 * 1 / 4 / 0.5, 0, 0, 0, 0, 0, 0])  # eta R'/n / p with R' = 1, n = 4, p = 1/2
+    close(
+        selector.log_weights, [0, 0.5 * 1 / 4 / 0.5, 0, 0, 0, 0, 0, 0]
+    )  # eta R'/n / p with R' = 1, n = 4, p = 1/2
 
 
 @pytest.mark.parametrize("update", ["paper", "robust"])
@@ -255,10 +292,13 @@ def test_a_leaver_returns_with_the_weight_it_left_with(update):
 @pytest.mark.parametrize("rng", [0, [0, 1]])
 def test_newcomers_get_the_mean_share(rng):
     robust = E3CS(4, 2, rng=rng, update="robust")
-    robust.log_weights = np.broadcast_to(np.log([0.1, 0.2, 0.3, 0.4]), robust.log_weights.shape).copy()
+    robust.log_weights = np.broadcast_to(
+        np.log([0.1, 0.2, 0.3, 0.4]), robust.log_weights.shape
+    ).copy()
     robust.join(2)
     close(
-        np.exp(robust.log_weights), np.broadcast_to([0.1 / 1.5, 0.2 / 1.5, 0.2, 0.4 / 1.5, 1 / 6, 1 / 6], (*np.shape(rng), 6))
+        np.exp(robust.log_weights),
+        np.broadcast_to([0.1 / 1.5, 0.2 / 1.5, 0.2, 0.4 / 1.5, 1 / 6, 1 / 6], (*np.shape(rng), 6)),
     )
     paper = E3CS(4, 2, rng=rng)
     paper.log_weights = np.broadcast_to(np.log([1, 2, 3, 10]), paper.log_weights.shape).copy()
@@ -269,10 +309,14 @@ def test_newcomers_get_the_mean_share(rng):
 
 
 @pytest.mark.parametrize(
-    ("quota", "eta"), [(0.0, 0.0960), (0.5, 0.1357), (0.8, 0.2146), (step(at=625), 0.1919)], ids=["0", "0.5", "0.8", "inc"]
+    ("quota", "eta"),
+    [(0.0, 0.0960), (0.5, 0.1357), (0.8, 0.2146), (step(at=625), 0.1919)],
+    ids=["0", "0.5", "0.8", "inc"],
 )
 def test_the_automatic_rate_is_the_theorems(quota, eta):
-    assert E3CS(100, 20, rng=0, quota=quota, eta="auto", horizon=2500).eta == pytest.approx(eta, abs=5e-5)
+    assert E3CS(100, 20, rng=0, quota=quota, eta="auto", horizon=2500).eta == pytest.approx(
+        eta, abs=5e-5
+    )
 
 
 def test_the_automatic_rate_is_at_most_one():
@@ -285,7 +329,9 @@ def test_an_outcome_of_other_clients_teaches_nothing():
     cohort = selector.select(0)
     before = selector.log_weights.copy()
     stranger = Cohort(0, np.setdiff1d(np.arange(5), cohort.clients)[:2], cohort.inclusion)
-    with pytest.raises(ValueError, match=rf"clients asked in round 0, got client {stranger.clients[0]}"):
+    with pytest.raises(
+        ValueError, match=rf"clients asked in round 0, got client {stranger.clients[0]}"
+    ):
         selector.update(Outcome(stranger, np.ones(2)))
     assert (selector.log_weights == before).all()
 
@@ -305,9 +351,15 @@ def test_an_outcome_of_other_clients_teaches_nothing():
         ({"eta": "fast"}, r"eta must be a finite number above 0, got 'fast'"),
         ({"eta": "auto"}, r"horizon must be the number of rounds where eta is 'auto', got None"),
         ({"eta": "auto", "horizon": 0}, r"horizon must be a whole number at least 1, got 0"),
-        ({"update": "papre"}, r"update must be one of paper, robust, got 'papre'; did you mean 'paper'\?"),
+        (
+            {"update": "papre"},
+            r"update must be one of paper, robust, got 'papre'; did you mean 'paper'\?",
+        ),
         ({"share": 1.5}, r"share must be between 0\.0 and 1\.0, got 1\.5"),
-        ({"sampler": "system"}, r"sampler must be one of .*, got 'system'; did you mean 'systematic'\?"),
+        (
+            {"sampler": "system"},
+            r"sampler must be one of .*, got 'system'; did you mean 'systematic'\?",
+        ),
         ({"rng": -1}, r"seed must be a whole number at least 0, got -1"),
     ],
 )

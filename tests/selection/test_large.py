@@ -23,9 +23,15 @@ def cohorts(logs, k, floor, draws):
     spread=st.sampled_from([0.0, 0.1, 3.0, 30.0]),
     filled=st.floats(0.01, 0.99),
     phi=st.sampled_from([0.0, 0.5]) | st.floats(0, 0.99),
-    numbers=st.lists(st.sampled_from([0.0, 2.0**-53, 0.5, 1 - 2.0**-53]) | st.floats(0, 0.999), min_size=1, max_size=20),
+    numbers=st.lists(
+        st.sampled_from([0.0, 2.0**-53, 0.5, 1 - 2.0**-53]) | st.floats(0, 0.999),
+        min_size=1,
+        max_size=20,
+    ),
 )
-def test_a_draw_has_k_distinct_clients_with_the_probabilities_of_allocate(seed, num_clients, spread, filled, phi, numbers):
+def test_a_draw_has_k_distinct_clients_with_the_probabilities_of_allocate(
+    seed, num_clients, spread, filled, phi, numbers
+):
     logs = np.random.default_rng(seed).normal(0, spread, num_clients)
     k = max(1, round(filled * (num_clients - 1)))
     floor = phi * k / num_clients
@@ -35,13 +41,18 @@ def test_a_draw_has_k_distinct_clients_with_the_probabilities_of_allocate(seed, 
     assert (np.diff(clients) > 0).all()
     assert clients[0] >= 0
     assert clients[-1] < num_clients
-    np.testing.assert_allclose(inclusion, expected.inclusion[clients], rtol=0, atol=1e-12 * num_clients)
+    np.testing.assert_allclose(
+        inclusion, expected.inclusion[clients], rtol=0, atol=1e-12 * num_clients
+    )
     assert log_cap == pytest.approx(float(expected.log_cap), rel=1e-12, abs=1e-11)
     assert np.isin(np.flatnonzero(expected.capped), clients).all()
 
 
 def test_draws_hit_their_targets():
-    num_clients, floor = 61, 0.1  # borders of blocks are random, so that there is a partial block whatever the number
+    num_clients, floor = (
+        61,
+        0.1,
+    )  # borders of blocks are random, so that there is a partial block whatever the number
     logs = np.random.default_rng(1).normal(0, 1, num_clients)
     logs[:3] = 9.0
     p = allocate(logs, 20, floor).inclusion
@@ -52,7 +63,9 @@ def test_draws_hit_their_targets():
 
 
 def test_every_pair_can_meet():
-    inside = members(cohorts(np.zeros(64), 8, 0.0, 5_000), 64).astype(int)  # a uniform choice has each pair 69 times
+    inside = members(cohorts(np.zeros(64), 8, 0.0, 5_000), 64).astype(
+        int
+    )  # a uniform choice has each pair 69 times
     together = inside.T @ inside
     assert min(together[i, j] for i, j in combinations(range(64), 2)) > 0
 
@@ -60,7 +73,11 @@ def test_every_pair_can_meet():
 @pytest.mark.parametrize("layout", ["interleaved", "in order of id"])
 def test_class_totals_of_a_cohort_vary_no_more_than_under_independent_draws(layout):
     num_clients, k = 64_000, 1000
-    kind = np.arange(num_clients) % 4 if layout == "interleaved" else np.arange(num_clients) * 4 // num_clients
+    kind = (
+        np.arange(num_clients) % 4
+        if layout == "interleaved"
+        else np.arange(num_clients) * 4 // num_clients
+    )
     rng = np.random.default_rng(0)
     error = 5 * (k * 0.25 * 0.75) ** 0.5  # five standard errors of independent draws
     for _ in range(20):
@@ -76,7 +93,9 @@ def test_a_large_e3cs_learns_what_the_small_one_would(monkeypatch, update):
         logs = selector.log_weights
         small = allocate(logs, 20, 0.2 * 20 / 80)
         cohort = selector.select(round)
-        np.testing.assert_allclose(cohort.inclusion, small.inclusion[cohort.clients], rtol=0, atol=1e-10)
+        np.testing.assert_allclose(
+            cohort.inclusion, small.inclusion[cohort.clients], rtol=0, atol=1e-10
+        )
         before, success = logs.copy(), (cohort.clients + round) % 3 > 0
         selector.update(Outcome(cohort, success))
         step, x = 0.5 * 16 / 80, np.ones(80)
@@ -90,7 +109,9 @@ def test_a_large_e3cs_learns_what_the_small_one_would(monkeypatch, update):
         np.testing.assert_allclose(selector.log_weights, expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("shape", ["one jackpot", "a spread beyond float64", "ties on the cap", "geometric"])
+@pytest.mark.parametrize(
+    "shape", ["one jackpot", "a spread beyond float64", "ties on the cap", "geometric"]
+)
 def test_hard_weights_are_drawn_or_left_to_the_sort(monkeypatch, shape):
     monkeypatch.setattr(large, "LARGE", 1)
     selector = E3CS(100, 20, rng=0)

@@ -14,7 +14,9 @@ pytestmark = pytest.mark.slow
 def arrivals(name, sampler="systematic"):
     """Return the number of updates that arrived, [S]."""
     rates = class_rates(100)
-    federation = Federation(100, 20, range(SEEDS), horizon=ROUNDS, success_rates=rates, sampler=sampler)
+    federation = Federation(
+        100, 20, range(SEEDS), horizon=ROUNDS, success_rates=rates, sampler=sampler
+    )
     records = play(make_selector(name, federation), bernoulli(rates, range(SEEDS)), ROUNDS)
     return sum(record.arrived.sum(axis=-1) for record in records)
 
@@ -40,5 +42,7 @@ def test_success_ratios_are_those_of_the_notes(name, sampler, ratio, error):
 
 def test_the_robust_update_is_as_good_and_ten_times_steadier():
     total = arrivals("e3cs-robust")
-    assert abs(total.mean() - 43_682) <= 4 * 77 * np.sqrt(1 / SEEDS + 1 / 500)  # four standard errors, sd 77, 500 seeds there
+    assert abs(total.mean() - 43_682) <= 4 * 77 * np.sqrt(
+        1 / SEEDS + 1 / 500
+    )  # four standard errors, sd 77, 500 seeds there
     assert total.std(ddof=1) < 150

@@ -23,7 +23,9 @@ def test_a_linear_quota_reaches_its_end_in_the_last_round_and_stays():
 def test_a_cosine_quota_is_slow_at_both_ends():
     quota = cosine(5)  # (1 - cos(pi t / 4)) / 2, and cos(pi / 4) = sqrt(2) / 2
     half_root = 2**0.5 / 2
-    assert [quota(t) for t in range(6)] == pytest.approx([0, (1 - half_root) / 2, 0.5, (1 + half_root) / 2, 1, 1], abs=1e-15)
+    assert [quota(t) for t in range(6)] == pytest.approx(
+        [0, (1 - half_root) / 2, 0.5, (1 + half_root) / 2, 1, 1], abs=1e-15
+    )
 
 
 @pytest.mark.parametrize("ramp", [linear, cosine])

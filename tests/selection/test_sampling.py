@@ -38,14 +38,20 @@ def targets(draw):
     """Return p that sums to a whole number: thirds of hundreds, ones, almost ones, dust and nothing, in any order."""
     parts = draw(st.lists(st.integers(0, 99), max_size=12))
     rest = -sum(parts) % 100
-    extremes = draw(st.lists(st.sampled_from([1.0, 1 - 1e-13, 1 - 1e-10, 1e-300, 1e-17, 0.0]), max_size=8))
+    extremes = draw(
+        st.lists(st.sampled_from([1.0, 1 - 1e-13, 1 - 1e-10, 1e-300, 1e-17, 0.0]), max_size=8)
+    )
     p = [part / 100 for part in [*parts, rest]] + extremes
     ones_last = draw(st.booleans())
     p = sorted(p) if ones_last else draw(st.permutations(p))
     return np.array(p)
 
 
-CHANCE = st.lists(st.sampled_from([0.0, 2.0**-53, 0.5, ALMOST_ONE]) | st.floats(0, ALMOST_ONE), min_size=1, max_size=30)
+CHANCE = st.lists(
+    st.sampled_from([0.0, 2.0**-53, 0.5, ALMOST_ONE]) | st.floats(0, ALMOST_ONE),
+    min_size=1,
+    max_size=30,
+)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
@@ -63,7 +69,15 @@ def test_k_distinct_clients_are_drawn_whatever_chance_says(name, p, numbers, tol
 
 @pytest.mark.parametrize(
     ("start", "clients"),
-    [(0.0, [2, 3]), (0.2499, [2, 3]), (0.25, [1, 3]), (0.4999, [1, 3]), (0.5, [0, 2]), (0.75, [0, 2]), (ALMOST_ONE, [0, 2])],
+    [
+        (0.0, [2, 3]),
+        (0.2499, [2, 3]),
+        (0.25, [1, 3]),
+        (0.4999, [1, 3]),
+        (0.5, [0, 2]),
+        (0.75, [0, 2]),
+        (ALMOST_ONE, [0, 2]),
+    ],
 )
 def test_marks_fall_where_the_hand_worked_case_says(start, clients):
     assert systematic_at(np.array([1 / 2, 1 / 4, 3 / 4, 1 / 2]), start).tolist() == clients
@@ -96,7 +110,9 @@ def test_the_successive_sampler_has_its_known_inclusion_probabilities(p, inclusi
     error = 5 * np.sqrt(inclusion * (1 - inclusion) / draws)  # five standard errors
     assert (np.abs(rates - inclusion) <= error).all()
     smallest = np.argmin(p)
-    assert rates[smallest] >= min(p) - error[smallest]  # who stands on the floor gets at least the floor
+    assert (
+        rates[smallest] >= min(p) - error[smallest]
+    )  # who stands on the floor gets at least the floor
 
 
 def test_every_pair_can_meet_under_the_systematic_sampler():
@@ -137,7 +153,11 @@ def test_denormal_probabilities_raise_no_warning(name):
 
 def test_a_sum_within_the_tolerance_never_loses_a_client():
     p = np.zeros(10_000)
-    p[:3] = 1 - 1.5e-9, 0.5, 0.5 - 8e-9  # passes the check: a sum short of 2 by 9.5e-9, with 1e-9 + 1e-12 K allowed
+    p[:3] = (
+        1 - 1.5e-9,
+        0.5,
+        0.5 - 8e-9,
+    )  # passes the check: a sum short of 2 by 9.5e-9, with 1e-9 + 1e-12 K allowed
     assert systematic_at(p, 1 - 1e-9).size == 2
 
 
@@ -146,7 +166,10 @@ def test_a_sum_within_the_tolerance_never_loses_a_client():
     ("p", "message"),
     [
         ([0.5, 0.6], r"p must sum to one whole number in every row, got 1\.1 to 1\.1"),
-        ([[0.5, 0.5], [1.0, 1.0]], r"p must sum to one whole number in every row, got 1\.0 to 2\.0"),
+        (
+            [[0.5, 0.5], [1.0, 1.0]],
+            r"p must sum to one whole number in every row, got 1\.0 to 2\.0",
+        ),
         ([-0.5, 1.0, 0.5], r"p must be between 0 and 1, got -0\.5 to 1\.0"),
         ([1.5, 0.5], r"p must be between 0 and 1, got 0\.5 to 1\.5"),
         ([float("nan"), 0.5], r"p must sum to one whole number in every row, got nan to nan"),

@@ -4,7 +4,7 @@ import re
 import numpy as np
 import pytest
 
-from fedcohort import rundir
+from fedcohort.lab import folder as rundir
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.fedcs import FedCS
 from fedcohort.selection.powd import LastLoss, PowD
@@ -77,7 +77,13 @@ def test_only_available_clients_are_asked_all_of_them_if_they_are_fewer(name, rn
     selector = build(name, rng)
     for round in range(ROUNDS):
         there = available_in(round)
-        mask = np.ones(12, dtype=bool) if there is None else np.isin(np.arange(12), there) if round % 4 > 1 else there
+        mask = (
+            np.ones(12, dtype=bool)
+            if there is None
+            else np.isin(np.arange(12), there)
+            if round % 4 > 1
+            else there
+        )
         cohort = selector.select(round, there)
         assert cohort.clients.shape == (*np.shape(rng), min(4, mask.sum()))
         assert mask[cohort.clients].all()
@@ -98,7 +104,9 @@ def test_a_round_with_nobody_there_is_accepted_and_changes_no_mind(name, rng, bu
 
 @every
 @alone_and_batched
-def test_a_state_continues_the_same_run_from_any_round_and_between_select_and_update(name, rng, build, report):
+def test_a_state_continues_the_same_run_from_any_round_and_between_select_and_update(
+    name, rng, build, report
+):
     whole_run = rest_of(build(name, rng), report, 0)
     for stop in range(ROUNDS):
         stopped = build(name, rng)
@@ -154,7 +162,9 @@ def test_a_run_in_a_batch_is_the_run_alone(name, build, report):
     together = rest_of(build(name, [3, 1, 4]), report, 0)
     for row, seed in enumerate([3, 1, 4]):
         alone = rest_of(build(name, seed), report, 0)
-        assert_same_cohorts([Cohort(c.round, c.clients[row], c.inclusion[row]) for c in together], alone)
+        assert_same_cohorts(
+            [Cohort(c.round, c.clients[row], c.inclusion[row]) for c in together], alone
+        )
 
 
 @every
@@ -172,14 +182,18 @@ def test_a_state_of_another_size_or_kind_is_refused_and_changes_nothing(name, bu
     refused = {
         r"num_clients of the state must be 12, got 13": build(name, num_clients=13).state_dict(),
         r"cohort_size of the state must be 4, got 5": build(name, cohort_size=5).state_dict(),
-        r"rng of the state must be for runs of shape \(\), got \(2,\)": build(name, [0, 1]).state_dict(),
+        r"rng of the state must be for runs of shape \(\), got \(2,\)": build(
+            name, [0, 1]
+        ).state_dict(),
         r"differs in spirit": {**good, "spirit": 1},
         r"state must be one of .*, got None": None,
         r"asked in the state must have .*clients, inclusion.*, got {}": {**good, "asked": {}},
         r"asked in the state must have .*clients, inclusion.*, got None": {**good, "asked": None},
     }
     for missing in good.keys() - {"asked"}:
-        refused[f"differs in .*{missing}"] = {key: value for key, value in good.items() if key != missing}
+        refused[f"differs in .*{missing}"] = {
+            key: value for key, value in good.items() if key != missing
+        }
     for message, state in refused.items():
         with pytest.raises(ValueError, match=message):
             build(name).load_state_dict(state)
@@ -188,7 +202,9 @@ def test_a_state_of_another_size_or_kind_is_refused_and_changes_nothing(name, bu
         assert same(selector.state_dict(), before)
 
 
-@pytest.mark.parametrize(("name", "other"), [(a, b) for a in SELECTORS for b in ONE_OF_EACH if scheme(a) != scheme(b)])
+@pytest.mark.parametrize(
+    ("name", "other"), [(a, b) for a in SELECTORS for b in ONE_OF_EACH if scheme(a) != scheme(b)]
+)
 def test_a_state_of_another_scheme_is_refused(name, other, build):
     with pytest.raises(ValueError, match=r"state must be"):
         build(name).load_state_dict(build(other).state_dict())
@@ -201,7 +217,8 @@ def test_arrays_of_a_state_must_fit(name, build):
     for key in arrays:
         for wrong in (state[key][:-1], np.array(0.0)):
             with pytest.raises(
-                ValueError, match=rf"{key} of the state must be numbers of shape \(12,\), got {re.escape(str(wrong.shape))}"
+                ValueError,
+                match=rf"{key} of the state must be numbers of shape \(12,\), got {re.escape(str(wrong.shape))}",
             ):
                 selector.load_state_dict({**state, key: wrong})
 
@@ -209,16 +226,26 @@ def test_arrays_of_a_state_must_fit(name, build):
 @every
 def test_an_outcome_must_answer_the_last_cohort(name, build, report):
     selector = build(name)
-    with pytest.raises(ValueError, match=r"update needs a cohort from select first, got an outcome for round 7"):
+    with pytest.raises(
+        ValueError, match=r"update needs a cohort from select first, got an outcome for round 7"
+    ):
         selector.update(report(Cohort(7, np.arange(4), np.ones(4))))
     cohort = selector.select(3)
     before = selector.state_dict()
-    with pytest.raises(ValueError, match=r"outcome must be for round 3, the last one selected, got round 2"):
+    with pytest.raises(
+        ValueError, match=r"outcome must be for round 3, the last one selected, got round 2"
+    ):
         selector.update(report(Cohort(2, cohort.clients, cohort.inclusion)))
     others = np.setdiff1d(np.arange(12), cohort.clients)[:4]
-    with pytest.raises(ValueError, match=rf"outcome must be for the clients asked in round 3, got client {others[0]}"):
+    with pytest.raises(
+        ValueError,
+        match=rf"outcome must be for the clients asked in round 3, got client {others[0]}",
+    ):
         selector.update(report(Cohort(3, others, np.ones(4))))
-    with pytest.raises(ValueError, match=r"outcome must be for the clients asked in round 3, got clients of shape \(3,\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"outcome must be for the clients asked in round 3, got clients of shape \(3,\)",
+    ):
         selector.update(report(Cohort(3, cohort.clients[:3], np.ones(3))))
     assert same(selector.state_dict(), before)
     selector.update(report(cohort))
@@ -234,11 +261,17 @@ def test_an_outcome_must_answer_the_last_cohort(name, build, report):
         (0.5, None, r"round must be a whole number at least 0, got 0\.5"),
         (0, [3, 12], r"available must hold client ids between 0 and 11, got 12"),
         (0, [-1], r"available must hold client ids between 0 and 11, got -1"),
-        (0, [0.5, 1.0], r"available must be a mask of 12 clients or an array of client ids, got \[0\.5, 1\.0\]"),
+        (
+            0,
+            [0.5, 1.0],
+            r"available must be a mask of 12 clients or an array of client ids, got \[0\.5, 1\.0\]",
+        ),
         (0, np.ones(11, dtype=bool), r"available must have shape \(12,\), got \(11,\)"),
     ],
 )
-def test_a_bad_round_or_availability_is_refused_and_costs_no_draw(name, round, available, message, build):
+def test_a_bad_round_or_availability_is_refused_and_costs_no_draw(
+    name, round, available, message, build
+):
     selector, untouched = build(name), build(name)
     with pytest.raises(ValueError, match=message):
         selector.select(round, available)
@@ -250,7 +283,8 @@ def test_runs_in_lock_step_must_have_cohorts_of_one_size(name, build):
     there = np.ones((2, 12), dtype=bool)
     there[1, 2:] = False
     with pytest.raises(
-        ValueError, match=r"available must leave every run in lock-step the same cohort size, got between 2 and 4"
+        ValueError,
+        match=r"available must leave every run in lock-step the same cohort size, got between 2 and 4",
     ):
         build(name, [0, 1]).select(0, there)
 
@@ -259,7 +293,10 @@ def test_runs_in_lock_step_must_have_cohorts_of_one_size(name, build):
 @pytest.mark.parametrize(
     ("size", "message"),
     [
-        ({"num_clients": 0, "cohort_size": 1}, r"num_clients must be a whole number at least 1, got 0"),
+        (
+            {"num_clients": 0, "cohort_size": 1},
+            r"num_clients must be a whole number at least 1, got 0",
+        ),
         ({"num_clients": 5.0}, r"num_clients must be a whole number at least 1, got 5\.0"),
         ({"cohort_size": 0}, r"cohort_size must be a whole number between 1 and 12, got 0"),
         ({"cohort_size": 13}, r"cohort_size must be a whole number between 1 and 12, got 13"),
@@ -267,14 +304,28 @@ def test_runs_in_lock_step_must_have_cohorts_of_one_size(name, build):
     ],
 )
 def test_impossible_sizes_are_refused(name, size, message):
-    fields = {"num_clients": 12, "cohort_size": 4, "rng": 0, "horizon": 10, "loss_of": np.cos, "success_rates": np.ones(12)}
+    fields = {
+        "num_clients": 12,
+        "cohort_size": 4,
+        "rng": 0,
+        "horizon": 10,
+        "loss_of": np.cos,
+        "success_rates": np.ones(12),
+    }
     with pytest.raises(ValueError, match=message):
         make_selector(name, Federation(**fields | size))
 
 
 @every
 def test_everyone_can_be_asked_and_one_client_is_enough(name, build):
-    assert build(name, num_clients=6, cohort_size=6).select(0).clients.tolist() == [0, 1, 2, 3, 4, 5]
+    assert build(name, num_clients=6, cohort_size=6).select(0).clients.tolist() == [
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
     if name != "fedcs":  # four classes of rates need four clients in this fixture
         only = make_selector(name, Federation(1, 1, 0, horizon=10, loss_of=np.cos)).select(0)
         assert (only.clients.tolist(), only.inclusion.tolist()) == ([0], [1.0])
@@ -296,22 +347,49 @@ def test_newcomers_are_asked_too_and_ids_stay(name, rng, build, report):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Cohort(0, np.array([1, 3, 3]), np.ones(3)), r"clients must be distinct, got 3 twice"),
-        (lambda: Cohort(0, np.array([[0, 1], [2, 2]]), np.ones((2, 2))), r"clients must be distinct, got 2 twice"),
+        (
+            lambda: Cohort(0, np.array([1, 3, 3]), np.ones(3)),
+            r"clients must be distinct, got 3 twice",
+        ),
+        (
+            lambda: Cohort(0, np.array([[0, 1], [2, 2]]), np.ones((2, 2))),
+            r"clients must be distinct, got 2 twice",
+        ),
         (lambda: Cohort(0, np.array([-1, 3]), np.ones(2)), r"clients must be at least 0, got -1"),
-        (lambda: Cohort(0, np.array([0.5, 3]), np.ones(2)), r"clients must be an array of whole numbers \[\.\.\., k\]"),
-        (lambda: Cohort(-1, np.array([1]), np.ones(1)), r"round must be a whole number at least 0, got -1"),
-        (lambda: Cohort(0, np.array([1, 2]), np.ones(3)), r"inclusion must have shape \(2,\), got \(3,\)"),
+        (
+            lambda: Cohort(0, np.array([0.5, 3]), np.ones(2)),
+            r"clients must be an array of whole numbers \[\.\.\., k\]",
+        ),
+        (
+            lambda: Cohort(-1, np.array([1]), np.ones(1)),
+            r"round must be a whole number at least 0, got -1",
+        ),
+        (
+            lambda: Cohort(0, np.array([1, 2]), np.ones(3)),
+            r"inclusion must have shape \(2,\), got \(3,\)",
+        ),
         (
             lambda: Cohort(0, np.array([1, 2]), np.array([1, 1.1])),
             r"inclusion must be between 0\.0 and 1\.0, got 1\.1 at position 1",
         ),
         (lambda: outcome([1, 0, 1]), r"success must have shape \(2,\), got \(3,\)"),
-        (lambda: outcome([1, np.nan]), r"success must be between 0\.0 and 1\.0, got nan at position 1"),
-        (lambda: outcome([-1, 0]), r"success must be between 0\.0 and 1\.0, got -1\.0 at position 0"),
+        (
+            lambda: outcome([1, np.nan]),
+            r"success must be between 0\.0 and 1\.0, got nan at position 1",
+        ),
+        (
+            lambda: outcome([-1, 0]),
+            r"success must be between 0\.0 and 1\.0, got -1\.0 at position 0",
+        ),
         (lambda: outcome([1, 0], [0.5]), r"loss must have shape \(2,\), got \(1,\)"),
-        (lambda: outcome([1, 0], [np.nan, 0.5]), r"loss must be finite where success is above 0, got nan"),
-        (lambda: outcome([1, 1], [0.5, np.inf]), r"loss must be finite where success is above 0, got inf"),
+        (
+            lambda: outcome([1, 0], [np.nan, 0.5]),
+            r"loss must be finite where success is above 0, got nan",
+        ),
+        (
+            lambda: outcome([1, 1], [0.5, np.inf]),
+            r"loss must be finite where success is above 0, got inf",
+        ),
     ],
 )
 def test_bad_messages_are_refused(make, message):
@@ -320,7 +398,11 @@ def test_bad_messages_are_refused(make, message):
 
 
 def outcome(success, loss=None):
-    return Outcome(Cohort(0, np.array([4, 7]), np.ones(2)), np.array(success), None if loss is None else np.array(loss))
+    return Outcome(
+        Cohort(0, np.array([4, 7]), np.ones(2)),
+        np.array(success),
+        None if loss is None else np.array(loss),
+    )
 
 
 def test_the_loss_of_a_client_that_failed_may_be_unknown():
@@ -329,10 +411,18 @@ def test_the_loss_of_a_client_that_failed_may_be_unknown():
 
 @pytest.mark.parametrize(
     ("wrong", "near"),
-    [("e3cs-05", "e3cs-0.5"), ("FedCs", "fedcs"), ("rand", "random"), ("powd", "pow-d"), ("e3cs_inc", "e3cs-inc")],
+    [
+        ("e3cs-05", "e3cs-0.5"),
+        ("FedCs", "fedcs"),
+        ("rand", "random"),
+        ("powd", "pow-d"),
+        ("e3cs_inc", "e3cs-inc"),
+    ],
 )
 def test_an_unknown_name_is_answered_with_the_nearest(wrong, near, build):
-    with pytest.raises(ValueError, match=rf"selector must be one of .*, got '{wrong}'; did you mean '{near}'\?"):
+    with pytest.raises(
+        ValueError, match=rf"selector must be one of .*, got '{wrong}'; did you mean '{near}'\?"
+    ):
         build(wrong)
 
 
@@ -363,7 +453,10 @@ def test_the_papers_selectors_are_registered():
 def test_fedcs_asks_the_best_and_breaks_ties_once_at_random_or_by_order():
     rates = np.array([0.1, 0.9, 0.9, 0.3, 0.9, 0.6])
     assert FedCS(6, 4, success_rates=rates, rng=0).select(0).clients.tolist() == [1, 2, 4, 5]
-    assert FedCS(6, 2, success_rates=rates, rng=0, ties="order").select(0).clients.tolist() == [1, 2]
+    assert FedCS(6, 2, success_rates=rates, rng=0, ties="order").select(0).clients.tolist() == [
+        1,
+        2,
+    ]
     firsts = set()
     for seed in range(30):
         selector = FedCS(6, 2, success_rates=rates, rng=seed)
@@ -374,7 +467,9 @@ def test_fedcs_asks_the_best_and_breaks_ties_once_at_random_or_by_order():
 
 
 def test_fedcs_moves_down_its_list_when_the_best_are_away():
-    assert FedCS(4, 2, success_rates=[0.9, 0.8, 0.7, 0.6], rng=0).select(0, [0, 2, 3]).clients.tolist() == [0, 2]
+    assert FedCS(4, 2, success_rates=[0.9, 0.8, 0.7, 0.6], rng=0).select(
+        0, [0, 2, 3]
+    ).clients.tolist() == [0, 2]
 
 
 def test_random_asks_everyone_equally_often():
@@ -386,12 +481,16 @@ def test_random_asks_everyone_equally_often():
 
 def test_pow_d_asks_the_lossiest_candidates():
     seen = []
-    selector = PowD(20, 3, rng=0, candidates=6, loss_of=lambda clients: seen.append(clients) or -1.0 * clients)
+    selector = PowD(
+        20, 3, rng=0, candidates=6, loss_of=lambda clients: seen.append(clients) or -1.0 * clients
+    )
     cohort = selector.select(0)
     assert seen[0].size == np.unique(seen[0]).size == 6
     assert cohort.clients.tolist() == sorted(seen[0])[:3]
     assert (cohort.inclusion == 6 / 20).all()
-    assert (PowD(100, 20, rng=0, loss_of=np.cos).select(0).inclusion == 50 / 100).all()  # 2.5 k unless told
+    assert (
+        PowD(100, 20, rng=0, loss_of=np.cos).select(0).inclusion == 50 / 100
+    ).all()  # 2.5 k unless told
 
 
 def test_candidates_grow_with_the_federation_up_to_what_is_usual():
@@ -410,7 +509,9 @@ def test_runs_with_different_numbers_present_draw_equally_many_candidates():
 
 def test_pow_d_with_all_as_candidates_is_the_top_of_the_losses():
     losses = np.array([3.0, 9.0, 1.0, 7.0, 8.0])
-    assert PowD(5, 2, rng=0, candidates=5, loss_of=lambda clients: losses[clients]).select(0).clients.tolist() == [1, 4]
+    assert PowD(5, 2, rng=0, candidates=5, loss_of=lambda clients: losses[clients]).select(
+        0
+    ).clients.tolist() == [1, 4]
 
 
 def test_rpow_d_asks_who_never_reported_first_and_then_the_lossiest():
@@ -430,7 +531,10 @@ def test_rpow_d_asks_who_never_reported_first_and_then_the_lossiest():
 @pytest.mark.parametrize(
     ("act", "message"),
     [
-        (lambda: PowD(5, 2, rng=0, loss_of=np.cos, candidates=1), r"candidates must be a whole number between 2 and 5, got 1"),
+        (
+            lambda: PowD(5, 2, rng=0, loss_of=np.cos, candidates=1),
+            r"candidates must be a whole number between 2 and 5, got 1",
+        ),
         (
             lambda: PowD(5, 2, rng=0, loss_of=lambda c: np.full(c.shape, np.nan)).select(0),
             r"loss_of\(clients\) must be finite, got nan",
@@ -439,7 +543,10 @@ def test_rpow_d_asks_who_never_reported_first_and_then_the_lossiest():
             lambda: PowD(5, 2, rng=0, loss_of=lambda c: np.ones(1)).select(0),
             r"loss_of\(clients\) must have shape \(5,\), got \(1,\)",
         ),
-        (lambda: FedCS(2, 1, rng=0, success_rates=[0.5]), r"success_rates must have shape \(2,\), got \(1,\)"),
+        (
+            lambda: FedCS(2, 1, rng=0, success_rates=[0.5]),
+            r"success_rates must have shape \(2,\), got \(1,\)",
+        ),
         (
             lambda: FedCS(1, 1, rng=0, success_rates=[1.5]),
             r"success_rates must be between 0\.0 and 1\.0, got 1\.5 at position 0",
@@ -461,12 +568,16 @@ def test_bad_arguments_of_the_baselines_are_named_with_bound_and_value(act, mess
 
 def test_rpow_d_needs_losses():
     selector = LastLoss(5, 2, rng=0)
-    with pytest.raises(ValueError, match=r"loss must be reported to a selector that ranks clients by it, got None"):
+    with pytest.raises(
+        ValueError, match=r"loss must be reported to a selector that ranks clients by it, got None"
+    ):
         selector.update(Outcome(selector.select(0), np.ones(2)))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "sampler"), [*((name, "systematic") for name in SELECTORS), ("e3cs-0", "successive")])
+@pytest.mark.parametrize(
+    ("name", "sampler"), [*((name, "systematic") for name in SELECTORS), ("e3cs-0", "successive")]
+)
 def test_ten_thousand_rounds_leave_no_trace_of_nan_or_overflow(name, sampler, build):
     selector = build(name, [0, 1], horizon=10_000, sampler=sampler)
     rates, world = np.repeat([0.1, 0.3, 0.6, 0.9], 3), np.random.default_rng(0)
@@ -480,7 +591,10 @@ def test_ten_thousand_rounds_leave_no_trace_of_nan_or_overflow(name, sampler, bu
 
 
 def test_a_mask_of_whole_numbers_is_refused_rather_than_read_as_ids():
-    with pytest.raises(ValueError, match="available must hold distinct client ids, got 1 twice; a mask must be of bools"):
+    with pytest.raises(
+        ValueError,
+        match="available must hold distinct client ids, got 1 twice; a mask must be of bools",
+    ):
         E3CS(6, 2, rng=0).select(0, np.array([1, 1, 0, 1, 1, 1]))
 
 
@@ -496,7 +610,9 @@ def test_a_mask_may_be_used_again_before_the_update():
     np.testing.assert_array_equal(*told)
 
 
-@pytest.mark.parametrize("weights", [np.zeros((2, 6), int), np.zeros((2, 6), order="F"), np.zeros((2, 6)).tolist()])
+@pytest.mark.parametrize(
+    "weights", [np.zeros((2, 6), int), np.zeros((2, 6), order="F"), np.zeros((2, 6)).tolist()]
+)
 def test_weights_learn_whatever_array_they_were_set_to(weights):
     selector = E3CS(6, 2, rng=[0, 1])
     selector.log_weights = weights

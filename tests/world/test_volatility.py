@@ -3,7 +3,14 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from fedcohort.world.volatility import PAPER_RATES, bernoulli, class_of, class_rates, local_epochs, replay
+from fedcohort.world.volatility import (
+    PAPER_RATES,
+    bernoulli,
+    class_of,
+    class_rates,
+    local_epochs,
+    replay,
+)
 
 
 def rows(answers, count):
@@ -19,7 +26,16 @@ def test_classes_are_blocks_in_order_of_id_the_earlier_ones_larger():
 
 def test_the_papers_rates_are_four_equal_classes():
     rates = class_rates(100)
-    assert [rates[at] for at in (0, 24, 25, 49, 50, 74, 75, 99)] == [0.1, 0.1, 0.3, 0.3, 0.6, 0.6, 0.9, 0.9]
+    assert [rates[at] for at in (0, 24, 25, 49, 50, 74, 75, 99)] == [
+        0.1,
+        0.1,
+        0.3,
+        0.3,
+        0.6,
+        0.6,
+        0.9,
+        0.9,
+    ]
     assert PAPER_RATES == (0.1, 0.3, 0.6, 0.9)
     assert class_rates(4, [0.5, 1.0]).tolist() == [0.5, 0.5, 1.0, 1.0]
     assert class_rates(3, 0.2).tolist() == [0.2, 0.2, 0.2]
@@ -34,8 +50,14 @@ def test_clients_answer_at_their_own_rates():
 
 def test_answers_are_independent_between_clients_and_rounds():
     answers = rows(bernoulli(np.full(3, 0.5), 1), 40_000) - 0.5
-    error = 5 * 0.25 / np.sqrt(40_000)  # five standard errors of a mean of products of two fair signs, each of size 1/2
-    for one, other in [(answers[:, 0], answers[:, 1]), (answers[:, 1], answers[:, 2]), (answers[1:, 0], answers[:-1, 0])]:
+    error = (
+        5 * 0.25 / np.sqrt(40_000)
+    )  # five standard errors of a mean of products of two fair signs, each of size 1/2
+    for one, other in [
+        (answers[:, 0], answers[:, 1]),
+        (answers[:, 1], answers[:, 2]),
+        (answers[1:, 0], answers[:-1, 0]),
+    ]:
         assert abs((one * other).mean()) <= error
 
 
@@ -52,7 +74,9 @@ def test_epochs_are_drawn_from_the_choices_equally_often():
     epochs = local_epochs(40_000, 0)
     counts = np.bincount(epochs, minlength=5)
     assert counts[0] == 0
-    assert (np.abs(counts[1:] - 10_000) <= 5 * np.sqrt(40_000 * 0.25 * 0.75)).all()  # five standard errors
+    assert (
+        np.abs(counts[1:] - 10_000) <= 5 * np.sqrt(40_000 * 0.25 * 0.75)
+    ).all()  # five standard errors
     assert set(local_epochs(50, 0, choices=(2, 7))) == {2, 7}
 
 
@@ -86,11 +110,23 @@ def test_a_recorded_world_that_cannot_be_read_is_refused(table):
     [
         (lambda: class_of(3), r"num_clients must be a whole number at least 4, got 3"),
         (lambda: class_of(3, 0), r"num_classes must be a whole number at least 1, got 0"),
-        (lambda: class_rates(4, [0.5, 1.5]), r"rates must be between 0\.0 and 1\.0, got 1\.5 at position 1"),
-        (lambda: class_rates(4, [0.5, np.nan]), r"rates must be between 0\.0 and 1\.0, got nan at position 1"),
-        (lambda: next(bernoulli(np.array([0.5, -0.1]), 0)), r"rates must be between 0\.0 and 1\.0, got -0\.1 at position 1"),
+        (
+            lambda: class_rates(4, [0.5, 1.5]),
+            r"rates must be between 0\.0 and 1\.0, got 1\.5 at position 1",
+        ),
+        (
+            lambda: class_rates(4, [0.5, np.nan]),
+            r"rates must be between 0\.0 and 1\.0, got nan at position 1",
+        ),
+        (
+            lambda: next(bernoulli(np.array([0.5, -0.1]), 0)),
+            r"rates must be between 0\.0 and 1\.0, got -0\.1 at position 1",
+        ),
         (lambda: local_epochs(0, 0), r"num_clients must be a whole number at least 1, got 0"),
-        (lambda: local_epochs(3, 0, choices=(0, 1)), r"choices must be a whole number at least 1, got 0"),
+        (
+            lambda: local_epochs(3, 0, choices=(0, 1)),
+            r"choices must be a whole number at least 1, got 0",
+        ),
     ],
 )
 def test_bad_arguments_are_named_with_bound_and_value(act, message):
@@ -99,7 +135,9 @@ def test_bad_arguments_are_named_with_bound_and_value(act, message):
 
 
 def test_bad_rates_are_refused_when_given_not_when_first_used():
-    with pytest.raises(ValueError, match=r"rates must be between 0\.0 and 1\.0, got 1\.5 at position 0"):
+    with pytest.raises(
+        ValueError, match=r"rates must be between 0\.0 and 1\.0, got 1\.5 at position 0"
+    ):
         bernoulli(np.array([1.5]), 0)
 
 

@@ -14,6 +14,11 @@ def misbehave(message: Message, context: Context, call_next: ClientAppCallable) 
         return call_next(message, context)
     if fault == "slow":
         sleep(3600)
-    broken = {name: Array(np.full_like(array.numpy(), np.nan)) for name, array in message.content["arrays"].items()}
+    broken = {
+        name: Array(np.full_like(array.numpy(), np.nan))
+        for name, array in message.content["arrays"].items()
+    }
     metrics = MetricRecord({"num-examples": 1, "train-loss": 0.0})
-    return Message(RecordDict({"arrays": ArrayRecord(broken), "metrics": metrics}), reply_to=message)
+    return Message(
+        RecordDict({"arrays": ArrayRecord(broken), "metrics": metrics}), reply_to=message
+    )

@@ -32,4 +32,6 @@ def main(grid: Grid, context: Context) -> None:
         model.load_state_dict(arrays.to_torch_state_dict())
         return MetricRecord({"accuracy": task.accuracy(model, x, y)})
 
-    strategy.start(grid, ArrayRecord(model.state_dict()), int(of["num-rounds"]), evaluate_fn=evaluate)
+    strategy.start(
+        grid, ArrayRecord(model.state_dict()), int(of["num-rounds"]), evaluate_fn=evaluate
+    )

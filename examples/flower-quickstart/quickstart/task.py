@@ -31,12 +31,17 @@ def data(clients: int, client: int | None) -> tuple[Tensor, Tensor]:
     digits = load_digits()
     order = np.random.default_rng(0).permutation(len(digits.target))
     mine = order[:TEST] if client is None else np.array_split(order[TEST:], clients)[client]
-    return torch.tensor(digits.data[mine] / 16.0, dtype=torch.float32), torch.tensor(digits.target[mine])
+    return torch.tensor(digits.data[mine] / 16.0, dtype=torch.float32), torch.tensor(
+        digits.target[mine]
+    )
 
 
 def train(model: Net, x: Tensor, y: Tensor, epochs: int, learning_rate: float) -> float:
     """Train in place by SGD and return the last batch's loss."""
-    optimiser, loss = torch.optim.SGD(model.parameters(), lr=learning_rate, momentum=0.9), torch.tensor(0.0)
+    optimiser, loss = (
+        torch.optim.SGD(model.parameters(), lr=learning_rate, momentum=0.9),
+        torch.tensor(0.0),
+    )
     for _ in range(epochs):
         for batch in torch.randperm(len(y)).split(20):
             optimiser.zero_grad()

@@ -20,4 +20,8 @@ def flower(quick: bool = False) -> tuple[list[Row], str]:
     return measure(quick)
 
 
-BENCHES: dict[str, Callable[[bool], tuple[list[Row], str]]] = {"selection": selection, "learning": learning, "flower": flower}
+BENCHES: dict[str, Callable[[bool], tuple[list[Row], str]]] = {
+    "selection": selection,
+    "learning": learning,
+    "flower": flower,
+}

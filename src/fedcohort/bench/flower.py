@@ -12,7 +12,9 @@ from fedcohort.flower.loopback import Loopback
 APP = Path(__file__).parent / "flower_app"
 SIMULATED: dict[str, Any] = {"clients": 100, "cohort": 20, "turns": 6, "rounds": 15}
 DEPLOYED: dict[str, Any] = {"clients": 5, "cohort": 2, "turns": 3, "rounds": 5, "deadline": 60.0}
-MODEL = 1_600_000  # numbers in the larger model: 6.4 MB, as the paper's network for CIFAR-10 has about
+MODEL = (
+    1_600_000  # numbers in the larger model: 6.4 MB, as the paper's network for CIFAR-10 has about
+)
 
 
 def flower(quick: bool = False) -> tuple[list[Row], str]:
@@ -22,9 +24,19 @@ def flower(quick: bool = False) -> tuple[list[Row], str]:
         with Loopback(Path(folder) / "simulation") as lab:
             lab.start_link("--simulation")
             engine = f"num-supernodes={SIMULATED['clients']} client-resources-num-cpus=1 init-args-num-cpus=2"
-            rows = _compare(lab, "simulation, 100 clients, k=20", SIMULATED | fewer, "--federation-config", engine)
+            rows = _compare(
+                lab,
+                "simulation, 100 clients, k=20",
+                SIMULATED | fewer,
+                "--federation-config",
+                engine,
+            )
             rows += _compare(
-                lab, "the same, model of 6.4 MB", SIMULATED | {"numbers": MODEL} | fewer, "--federation-config", engine
+                lab,
+                "the same, model of 6.4 MB",
+                SIMULATED | {"numbers": MODEL} | fewer,
+                "--federation-config",
+                engine,
             )
         with Loopback(Path(folder) / "deployment") as lab:
             lab.start_link()
@@ -41,10 +53,16 @@ def _compare(lab: Loopback, name: str, config: dict[str, Any], *more: str) -> li
     run = lab.submit(app, {**config, "out": str(out)}, *more)
     ended = lab.wait(run, 900.0)
     if ended != "finished:completed":
-        raise RuntimeError(f"the run must complete, got {ended}; the SuperLink says: {lab.log('superlink')[-2000:]}")
-    turns = {who: [turn[1:] for turn in times] for who, times in json.loads(out.read_text()).items()}
+        raise RuntimeError(
+            f"the run must complete, got {ended}; the SuperLink says: {lab.log('superlink')[-2000:]}"
+        )
+    turns = {
+        who: [turn[1:] for turn in times] for who, times in json.loads(out.read_text()).items()
+    }
     flat = {who: [second for turn in times for second in turn] for who, times in turns.items()}
-    ratios = [sum(ours) / sum(stock) for ours, stock in zip(turns["cohort"], turns["stock"], strict=True)]
+    ratios = [
+        sum(ours) / sum(stock) for ours, stock in zip(turns["cohort"], turns["stock"], strict=True)
+    ]
     return [
         row(f"{name}: a round of stock FedAvg", "s", 1.0, flat["stock"]),
         row(f"{name}: a round of CohortStrategy", "s", 1.0, flat["cohort"]),

@@ -23,13 +23,18 @@ from fedcohort.rng import stream
 from fedcohort.world.volatility import class_rates, local_epochs
 
 CLIENTS, COHORT, SAMPLES = 100, 20, 500
-SHAPES: dict[str, tuple[tuple[int, ...], int]] = {"emnist-cnn": ((1, 28, 28), 26), "cifar-cnn": ((3, 32, 32), 10)}
+SHAPES: dict[str, tuple[tuple[int, ...], int]] = {
+    "emnist-cnn": ((1, 28, 28), 26),
+    "cifar-cnn": ((3, 32, 32), 10),
+}
 
 
 def learning(quick: bool = False) -> tuple[list[Row], str]:
     """Measure on the GPU if there is one, else on the CPU."""
     if torch.cuda.is_available():
-        return on_gpu(quick), f"{machine()}, {torch.cuda.get_device_name()}, PyTorch {torch.__version__}"
+        return on_gpu(
+            quick
+        ), f"{machine()}, {torch.cuda.get_device_name()}, PyTorch {torch.__version__}"
     return on_cpu("emnist-cnn", 2 if quick else 5), f"{machine()}, PyTorch {torch.__version__}"
 
 
@@ -46,14 +51,21 @@ def engine(model: str, runs: int, options: Options) -> Engine:
     shape, classes = SHAPES[model]
     train = [np.arange(SAMPLES * i, SAMPLES * i + 450) for i in range(CLIENTS)]
     test = np.concatenate([np.arange(SAMPLES * i + 450, SAMPLES * (i + 1)) for i in range(CLIENTS)])
-    kinds = [Run(seed, train, test, local_epochs(CLIENTS, seed), mu=0.5 * (seed % 2)) for seed in range(runs)]
-    return Engine([make_model(model, shape, classes, 0)] * runs, *noise(model), kinds, Sgd(), options)
+    kinds = [
+        Run(seed, train, test, local_epochs(CLIENTS, seed), mu=0.5 * (seed % 2))
+        for seed in range(runs)
+    ]
+    return Engine(
+        [make_model(model, shape, classes, 0)] * runs, *noise(model), kinds, Sgd(), options
+    )
 
 
 def cohorts(runs: int, round: int) -> tuple[Ints, Bools]:
     """Return who is asked and whose update arrives, under random selection."""
     chance = stream(round, "bench cohorts")
-    clients = np.sort(np.stack([chance.permutation(CLIENTS)[:COHORT] for _ in range(runs)]), axis=-1)
+    clients = np.sort(
+        np.stack([chance.permutation(CLIENTS)[:COHORT] for _ in range(runs)]), axis=-1
+    )
     return clients, chance.random(clients.shape) < class_rates(CLIENTS)[clients]
 
 
@@ -61,7 +73,13 @@ def on_gpu(quick: bool) -> list[Row]:
     """Measure client-steps per second, one SGD step on a batch of 40, evaluation of all runs in every round included."""
     cases = [("one client after the other, 1 run, float32", 1, Options("cuda", mode="one-by-one"))]
     for precision in ("float32", "tf32", "bf16"):
-        cases.append((f"28 runs in lock-step, {precision}, compiled", 28, Options("cuda", precision, compiled=True)))
+        cases.append(
+            (
+                f"28 runs in lock-step, {precision}, compiled",
+                28,
+                Options("cuda", precision, compiled=True),
+            )
+        )
     rows = []
     for name, runs, options in cases:
         trial, speeds = engine("cifar-cnn", runs, options), []
@@ -103,7 +121,9 @@ def _bare_round(pool: ProcessPoolExecutor, trial: Engine, clients: Ints) -> None
     epochs = trial.runs[0].epochs
     order = sorted(clients.tolist(), key=lambda client: -epochs[client])
     weights = trial.models[0].numpy()
-    returned = list(pool.map(_bare_client, [(weights, client, int(epochs[client])) for client in order]))
+    returned = list(
+        pool.map(_bare_client, [(weights, client, int(epochs[client])) for client in order])
+    )
     np.mean(np.stack(returned), axis=0)
 
 
@@ -120,7 +140,9 @@ def _bare_client(task: tuple[Any, int, int]) -> Any:
     weights, client, epochs = task
     module, sgd = _bare["module"], Sgd()
     with torch.no_grad():
-        for parameter, value in zip(module.parameters(), views(torch.from_numpy(weights), module).values(), strict=True):
+        for parameter, value in zip(
+            module.parameters(), views(torch.from_numpy(weights), module).values(), strict=True
+        ):
             parameter.copy_(value)
     optimiser = torch.optim.SGD(module.parameters(), lr=sgd.rate, momentum=sgd.momentum)
     mine = torch.arange(SAMPLES * client, SAMPLES * client + 450)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.rundir import commit_of
+from fedcohort.lab.folder import commit_of
 
 Row = dict[str, Any]
 
@@ -21,12 +21,22 @@ def machine() -> str:
 def row(what: str, unit: str, scale: float, times: list[float]) -> Row:
     """Return one figure with its spread: median and quartiles of repeated measurements."""
     low, median, high = np.percentile(times, [25, 50, 75]) * scale
-    return {"what": what, "median": float(median), "Q1": float(low), "Q3": float(high), "unit": unit, "n": len(times)}
+    return {
+        "what": what,
+        "median": float(median),
+        "Q1": float(low),
+        "Q3": float(high),
+        "unit": unit,
+        "n": len(times),
+    }
 
 
 def _cpu() -> str:
     try:
         with open("/proc/cpuinfo") as file:
-            return next((line.split(":")[1].strip() for line in file if line.startswith("model name")), platform.machine())
+            return next(
+                (line.split(":")[1].strip() for line in file if line.startswith("model name")),
+                platform.machine(),
+            )
     except OSError:
         return platform.processor() or platform.machine()

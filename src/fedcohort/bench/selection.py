@@ -18,7 +18,11 @@ def selection(quick: bool = False) -> tuple[list[Row], str]:
     rows = [lock_step(256, 100, 20, rounds=50 if quick else 300, repeats=3 if quick else 7)]
     sizes = [10**5, 10**6] if quick else [10**5, 10**6, 10**7]
     for num_clients in sizes:
-        rows += large_round(num_clients, num_clients // 100, repeats=(5 if quick else 15) if num_clients < 10**7 else 5)
+        rows += large_round(
+            num_clients,
+            num_clients // 100,
+            repeats=(5 if quick else 15) if num_clients < 10**7 else 5,
+        )
     return rows, machine()
 
 
@@ -32,7 +36,9 @@ def lock_step(seeds: int, num_clients: int, cohort_size: int, rounds: int, repea
         for _record in play(selector, bernoulli(rates, list(range(seeds))), rounds):
             pass
         times.append((perf_counter() - start) / (rounds * seeds))
-    return row(f"K={num_clients}, k={cohort_size}, {seeds} seeds: per round and seed", "µs", 1e6, times)
+    return row(
+        f"K={num_clients}, k={cohort_size}, {seeds} seeds: per round and seed", "µs", 1e6, times
+    )
 
 
 def large_round(num_clients: int, cohort_size: int, repeats: int) -> list[Row]:

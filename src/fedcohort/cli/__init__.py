@@ -14,57 +14,80 @@ from rich.markup import escape
 
 from fedcohort import __version__
 from fedcohort.bench import BENCHES
-from fedcohort.checks import known
+from fedcohort.checks import check_choice
 from fedcohort.cli.compare import compare
 from fedcohort.cli.console import console, print_json, print_table, progress_bars, say, show
+from fedcohort.cli.pages import write_report
 from fedcohort.cli.parse import eta as parse_eta
 from fedcohort.cli.parse import numbers, words
 from fedcohort.cli.reproduce import reproduce
 from fedcohort.cli.watch import watch
 from fedcohort.data import DATASETS, PARTITIONS
-from fedcohort.experiments import figure3, figure4
-from fedcohort.experiments.allocations import Watch
-from fedcohort.experiments.pages.folder import write_report
-from fedcohort.experiments.registry import NAMES, Experiment
-from fedcohort.experiments.simulated import played, report_of
-from fedcohort.experiments.simulation import Setting, run, summary
+from fedcohort.lab.recorder import AllocationRecorder
+from fedcohort.lab.simulation import SimulationConfig, run, summary
+from fedcohort.paper import figure3, figure4
+from fedcohort.paper.registry import NAMES, Experiment
+from fedcohort.paper.simulated import played, report_of
 from fedcohort.reports.report import write
 from fedcohort.selection.registry import SELECTORS
 from fedcohort.selection.sampling import SAMPLERS
 
 # What typer raises for a mistake in the arguments: click's ClickException, of the package or of the copy newer versions carry.
-Mistake: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
-NEEDED = {"learning": ("torch", "sklearn", "safetensors", "pyarrow"), "flower": ("flwr",)}  # what each extra brings
+Mistake: Any = next(
+    kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
+)
+NEEDED = {
+    "learning": ("torch", "sklearn", "safetensors", "pyarrow"),
+    "flower": ("flwr",),
+}  # what each extra brings
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-DEFAULT = Setting()
+DEFAULT = SimulationConfig()
 INTERRUPTED = 130
 INTERRUPTION = "interrupted; `reproduce` goes on with the same command, `compare` with --resume, anything else starts anew"
 
 
 @app.command()
 def simulate(
-    selectors: Annotated[str, typer.Option(help="Comma-separated names, or 'default'; see `fedcohort list`.")] = "default",
+    selectors: Annotated[
+        str, typer.Option(help="Comma-separated names, or 'default'; see `fedcohort list`.")
+    ] = "default",
     clients: Annotated[int, typer.Option(help="Number of clients, K.")] = DEFAULT.num_clients,
     cohort: Annotated[int, typer.Option(help="Clients asked per round, k.")] = DEFAULT.cohort_size,
     rounds: Annotated[int, typer.Option(help="Number of rounds, T.")] = DEFAULT.rounds,
-    seeds: Annotated[int, typer.Option(help="Number of runs, each with its own world.")] = DEFAULT.seeds,
-    first_seed: Annotated[int, typer.Option(help="Seed of the first run; the others count up.")] = DEFAULT.first_seed,
-    rates: Annotated[str, typer.Option(help="Success rate of each class of clients.")] = ",".join(map(str, DEFAULT.rates)),
-    eta: Annotated[str, typer.Option(help="Learning rate of E3CS, or 'auto' for the theorem's.")] = str(DEFAULT.eta),
-    sampler: Annotated[str, typer.Option(help=f"{', '.join(SAMPLERS)} (the paper's).")] = DEFAULT.sampler,
-    out: Annotated[Path, typer.Option(help="Folder for results and figures.")] = Path("runs/simulate"),
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace results of other settings there.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON and nothing else.")] = False,
+    seeds: Annotated[
+        int, typer.Option(help="Number of runs, each with its own world.")
+    ] = DEFAULT.seeds,
+    first_seed: Annotated[
+        int, typer.Option(help="Seed of the first run; the others count up.")
+    ] = DEFAULT.first_seed,
+    rates: Annotated[str, typer.Option(help="Success rate of each class of clients.")] = ",".join(
+        map(str, DEFAULT.rates)
+    ),
+    eta: Annotated[
+        str, typer.Option(help="Learning rate of E3CS, or 'auto' for the theorem's.")
+    ] = str(DEFAULT.eta),
+    sampler: Annotated[
+        str, typer.Option(help=f"{', '.join(SAMPLERS)} (the paper's).")
+    ] = DEFAULT.sampler,
+    out: Annotated[Path, typer.Option(help="Folder for results and figures.")] = Path(
+        "runs/simulate"
+    ),
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace results of other settings there.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the table as JSON and nothing else.")
+    ] = False,
 ) -> None:
     """Play selectors without training: success ratio, CEP and fairness.
 
     Example: fedcohort simulate --selectors e3cs-0.5,random --seeds 50 --sampler successive
     """
-    setting = Setting(
+    setting = SimulationConfig(
         DEFAULT.selectors if selectors == "default" else words(selectors),
         clients,
         cohort,
@@ -77,7 +100,13 @@ def simulate(
     )
     _run_and_show(
         "simulate",
-        Experiment(setting, run, summary, lambda s, r: figure3.report(s, r) | figure4.report(s, r), figure4.CAPTION),
+        Experiment(
+            setting,
+            run,
+            summary,
+            lambda s, r: figure3.report(s, r) | figure4.report(s, r),
+            figure4.CAPTION,
+        ),
         out,
         overwrite,
         as_json,
@@ -86,7 +115,10 @@ def simulate(
 
 @app.command()
 def report(
-    runs: Annotated[Path, typer.Argument(help="Folder of `compare`, `simulate`, `reproduce`, or of a Flower run.")],
+    runs: Annotated[
+        Path,
+        typer.Argument(help="Folder of `compare`, `simulate`, `reproduce`, or of a Flower run."),
+    ],
 ) -> None:
     """Write the page of stored results again: verdict, table, interactive figures in one file, report.html.
 
@@ -124,15 +156,21 @@ def list_names(
 
 @app.command()
 def bench(
-    name: Annotated[str, typer.Argument(help=f"{', '.join(BENCHES)}.", autocompletion=lambda: list(BENCHES))] = "selection",
-    quick: Annotated[bool, typer.Option("--quick", help="Few repetitions and no ten million clients.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON and nothing else.")] = False,
+    name: Annotated[
+        str, typer.Argument(help=f"{', '.join(BENCHES)}.", autocompletion=lambda: list(BENCHES))
+    ] = "selection",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few repetitions and no ten million clients.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the table as JSON and nothing else.")
+    ] = False,
 ) -> None:
     """Measure on this machine: medians and spread, ratios within one run. Names: selection, learning, flower.
 
     Example: fedcohort bench selection
     """
-    rows, about = BENCHES[known("name", name, BENCHES)](quick)
+    rows, about = BENCHES[check_choice("name", name, BENCHES)](quick)
     if as_json:
         print_json({"command": f"bench {name}", "about": about, "rows": rows})
     else:
@@ -164,7 +202,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
 ) -> None:
     """Choose which clients train in each round of federated learning when clients fail.
 
@@ -215,9 +255,11 @@ def _complain(message: str) -> None:
     Console(stderr=True).print(f"error: {message}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _run_and_show(name: str, experiment: Experiment, out: Path, overwrite: bool, as_json: bool) -> None:
+def _run_and_show(
+    name: str, experiment: Experiment, out: Path, overwrite: bool, as_json: bool
+) -> None:
     """Play, or read what the folder holds of these settings; write the report and print it."""
-    watch = Watch(experiment.setting.rounds)
+    watch = AllocationRecorder(experiment.setting.rounds)
     watched = replace(experiment, run=lambda setting, told: run(setting, told, watch))
     with progress_bars() as tell:
         results = played(name, watched, out, overwrite, tell)
@@ -227,7 +269,14 @@ def _run_and_show(name: str, experiment: Experiment, out: Path, overwrite: bool,
     figures, page = write(report, out), write_report(out)
     if as_json:
         settings = experiment.setting.as_dict()
-        print_json({"command": name, "folder": out, "settings": settings, "rows": report.numbers["summary"]})
+        print_json(
+            {
+                "command": name,
+                "folder": out,
+                "settings": settings,
+                "rows": report.numbers["summary"],
+            }
+        )
         return
     show(report, figures)
     say(f"Results: {out}")

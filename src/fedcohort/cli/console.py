@@ -32,7 +32,9 @@ def print_table(rows: Rows, title: str) -> None:
 
 def stacked(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row whose published values stand below ours, not beside them: a terminal is narrow."""
-    paper = {key.removeprefix("paper "): value for key, value in row.items() if key.startswith("paper ")}
+    paper = {
+        key.removeprefix("paper "): value for key, value in row.items() if key.startswith("paper ")
+    }
     return {
         f"{key} paper" if key in paper else key: f"{value}\n{paper[key]}" if key in paper else value
         for key, value in row.items()
@@ -63,8 +65,15 @@ def _finite(value: Any) -> Any:
 @contextmanager
 def progress_bars() -> Iterator[Callable[[str, int, int], None]]:
     """Yield a function that shows how far each part is: name, done, in all."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
         tasks: dict[str, Any] = {}
 
         def tell(part: str, done: int, total: int) -> None:

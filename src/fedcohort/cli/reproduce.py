@@ -9,10 +9,10 @@ import typer
 
 from fedcohort.cli.console import print_json, progress_bars, say, show
 from fedcohort.cli.parse import numbers, words
-from fedcohort.experiments.registry import NAMES
+from fedcohort.paper.registry import NAMES
 
 if TYPE_CHECKING:
-    from fedcohort.experiments.reproduce import Done
+    from fedcohort.paper.reproduce import Done
 
 INCOMPLETE = 1
 OUT = Path("runs/reproduce")
@@ -20,24 +20,57 @@ OUT = Path("runs/reproduce")
 
 def reproduce(
     names: Annotated[list[str], typer.Argument(autocompletion=lambda: [*NAMES, "all"])],
-    seeds: Annotated[int | None, typer.Option(help="Number of runs of each kind; the default is each artefact's own.")] = None,
-    first_seed: Annotated[int | None, typer.Option(help="Seed of the first; the others count up.")] = None,
-    rounds: Annotated[int | None, typer.Option(help="Number of rounds; the paper's unless given.")] = None,
-    dataset: Annotated[str | None, typer.Option(help="Other data than the paper's, such as digits.")] = None,
-    model: Annotated[str | None, typer.Option(help="Other model than the paper's; see `fedcohort list`.")] = None,
-    selectors: Annotated[str | None, typer.Option(help="Only these schemes now, comma-separated.")] = None,
-    partitions: Annotated[str | None, typer.Option(help="Only these partitions now: iid, non-iid.")] = None,
-    mus: Annotated[str | None, typer.Option(help="Only these coefficients now: 0 FedAvg, 0.5 FedProx.")] = None,
-    no_refill: Annotated[bool, typer.Option("--no-refill", help="Non-iid: no sample has two owners.")] = False,
-    scaling: Annotated[str | None, typer.Option(help="Of images: symmetric, unit or standard.")] = None,
-    sampler: Annotated[str | None, typer.Option(help="Sampler of E3CS; the paper's unless given.")] = None,
-    candidates: Annotated[int | None, typer.Option(help="Candidates of pow-d; 2.5 k unless given.")] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(help="Number of runs of each kind; the default is each artefact's own."),
+    ] = None,
+    first_seed: Annotated[
+        int | None, typer.Option(help="Seed of the first; the others count up.")
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(help="Number of rounds; the paper's unless given.")
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="Other data than the paper's, such as digits.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Other model than the paper's; see `fedcohort list`.")
+    ] = None,
+    selectors: Annotated[
+        str | None, typer.Option(help="Only these schemes now, comma-separated.")
+    ] = None,
+    partitions: Annotated[
+        str | None, typer.Option(help="Only these partitions now: iid, non-iid.")
+    ] = None,
+    mus: Annotated[
+        str | None, typer.Option(help="Only these coefficients now: 0 FedAvg, 0.5 FedProx.")
+    ] = None,
+    no_refill: Annotated[
+        bool, typer.Option("--no-refill", help="Non-iid: no sample has two owners.")
+    ] = False,
+    scaling: Annotated[
+        str | None, typer.Option(help="Of images: symmetric, unit or standard.")
+    ] = None,
+    sampler: Annotated[
+        str | None, typer.Option(help="Sampler of E3CS; the paper's unless given.")
+    ] = None,
+    candidates: Annotated[
+        int | None, typer.Option(help="Candidates of pow-d; 2.5 k unless given.")
+    ] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, or auto.")] = None,
     precision: Annotated[str | None, typer.Option(help="On cuda also tf32 or bf16.")] = None,
-    compiled: Annotated[bool | None, typer.Option("--compiled", help="torch.compile on cuda.")] = None,
-    data: Annotated[Path | None, typer.Option(help="Folder with data sets; also $FEDCOHORT_DATA.")] = None,
-    time_budget: Annotated[float | None, typer.Option(help="Minutes after which training stops between rounds.")] = None,
-    out: Annotated[Path | None, typer.Option(help=f"Folder of runs and reports; {OUT} unless given.")] = None,
+    compiled: Annotated[
+        bool | None, typer.Option("--compiled", help="torch.compile on cuda.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with data sets; also $FEDCOHORT_DATA.")
+    ] = None,
+    time_budget: Annotated[
+        float | None, typer.Option(help="Minutes after which training stops between rounds.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help=f"Folder of runs and reports; {OUT} unless given.")
+    ] = None,
     source: Annotated[
         Path | None,
         typer.Option(
@@ -47,17 +80,21 @@ def reproduce(
         ),
     ] = None,
     export: Annotated[Path | None, typer.Option(help="Folder to add compact results to.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace simulations that are there.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Tables and numbers as JSON, nothing else.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace simulations that are there.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Tables and numbers as JSON, nothing else.")
+    ] = False,
 ) -> None:
     """Reproduce the paper: figure3, figure4, regret, table2, figure5, table3, figure6, figure7, server_step, ablations, claims,
     or all. The same command goes on where it stopped; what is finished is only shown.
 
     Example: fedcohort reproduce table3 --device cuda --precision bf16 --compiled --seeds 3 --time-budget 25
     """
-    from fedcohort.experiments import reproduce as library
-    from fedcohort.experiments.pages import reproduction as pages
-    from fedcohort.experiments.tabulate import partition_of
+    from fedcohort.paper import page as pages
+    from fedcohort.paper import reproduce as library
+    from fedcohort.paper.tabulate import partition_of
     from fedcohort.reports.html.page import NO_PAGE, write_page
 
     given: dict[str, Any] = {
@@ -72,7 +109,9 @@ def reproduce(
         "mus": partial(numbers, "mus"),
     }
     changes: dict[str, Any] = {
-        name: lists[name](value) if name in lists else value for name, value in given.items() if value is not None
+        name: lists[name](value) if name in lists else value
+        for name, value in given.items()
+        if value is not None
     }
     if export is not None:
         library.check_export(export)
@@ -86,11 +125,21 @@ def reproduce(
         }
         for name, value in idle.items():
             if value is not None:
-                raise ValueError(f"{name} must not be given with --from, which trains nothing, got {value}")
+                raise ValueError(
+                    f"{name} must not be given with --from, which trains nothing, got {value}"
+                )
         done = library.shown(names, source, **changes)
     else:
         with progress_bars() as tell:
-            done = library.run(names, out or OUT, data=data, minutes=time_budget, overwrite=overwrite, told=tell, **changes)
+            done = library.run(
+                names,
+                out or OUT,
+                data=data,
+                minutes=time_budget,
+                overwrite=overwrite,
+                told=tell,
+                **changes,
+            )
     home = out or source or OUT
     figures = {name: library.write(report, home / name) for name, report in done.reports.items()}
     paths = [] if export is None else library.export(source or out or OUT, export)
@@ -99,9 +148,18 @@ def reproduce(
     page = write_page(pages.of_reports(source or home, done.reports, done.changes), home)
     if as_json:
         said = {
-            field: {name: getattr(report, field) for name, report in done.reports.items()} for field in ("tables", "numbers")
+            field: {name: getattr(report, field) for name, report in done.reports.items()}
+            for field in ("tables", "numbers")
         }
-        print_json({"command": "reproduce", "folder": home, **said, "stopped": done.stopped, "absent": done.absent})
+        print_json(
+            {
+                "command": "reproduce",
+                "folder": home,
+                **said,
+                "stopped": done.stopped,
+                "absent": done.absent,
+            }
+        )
     else:
         for name, report in done.reports.items():
             show(report, figures[name])

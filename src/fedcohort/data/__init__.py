@@ -6,4 +6,13 @@ from fedcohort.data.locate import DATASETS, load
 from fedcohort.data.partition import PARTITIONS, label_counts
 from fedcohort.data.split import reserve
 
-__all__ = ["DATASETS", "PARTITIONS", "DataNotFound", "Dataset", "Progress", "label_counts", "load", "reserve"]
+__all__ = [
+    "DATASETS",
+    "PARTITIONS",
+    "DataNotFound",
+    "Dataset",
+    "Progress",
+    "label_counts",
+    "load",
+    "reserve",
+]

@@ -31,7 +31,9 @@ def from_python(files: Mapping[str, bytes], records: int = RECORDS) -> Dataset:
 
 def _binary_batch(data: bytes, name: str, records: int) -> Batch:
     data = plain(data, name)
-    if len(data) != records * (1 + PIXELS):  # without a header, the length is all that tells a truncated batch
+    if len(data) != records * (
+        1 + PIXELS
+    ):  # without a header, the length is all that tells a truncated batch
         raise ValueError(
             f"{name} must hold {records} records of {1 + PIXELS} bytes, got {len(data)} bytes: truncated or damaged"
         )
@@ -43,10 +45,18 @@ def _python_batch(data: bytes, name: str, records: int) -> Batch:
     batch = unpickle(plain(data, name), name)
     if not isinstance(batch, dict):
         raise ValueError(f"{name} must hold a dictionary, got {type(batch).__name__}")
-    entries = {key.decode() if isinstance(key, bytes) else key: value for key, value in batch.items()}
+    entries = {
+        key.decode() if isinstance(key, bytes) else key: value for key, value in batch.items()
+    }
     pixels, labels = entries.get("data"), entries.get("labels")
-    if getattr(pixels, "shape", None) != (records, PIXELS) or not isinstance(labels, list) or len(labels) != records:
-        raise ValueError(f"{name} must hold 'data' of shape ({records}, {PIXELS}) and a list of {records} 'labels'")
+    if (
+        getattr(pixels, "shape", None) != (records, PIXELS)
+        or not isinstance(labels, list)
+        or len(labels) != records
+    ):
+        raise ValueError(
+            f"{name} must hold 'data' of shape ({records}, {PIXELS}) and a list of {records} 'labels'"
+        )
     return np.asarray(pixels).reshape(-1, *SHAPE), labels_in(name, labels, 0, 9)
 
 
@@ -63,10 +73,19 @@ def source(records: int = RECORDS) -> Source:
         name="cifar10",
         folders=("cifar10", "cifar-10-batches-bin", "cifar-10-batches-py", "."),
         forms=(
-            Form(tuple(f"{name}.bin" for name in BATCHES), partial(from_binary, records=records), ("cifar-10-binary.tar.gz",)),
+            Form(
+                tuple(f"{name}.bin" for name in BATCHES),
+                partial(from_binary, records=records),
+                ("cifar-10-binary.tar.gz",),
+            ),
             Form(BATCHES, partial(from_python, records=records), ("cifar-10-python.tar.gz",)),
         ),
-        remotes=(Remote("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz", "md5:c32a1d4ab5d03f1284b67883e8d87530"),),
+        remotes=(
+            Remote(
+                "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+                "md5:c32a1d4ab5d03f1284b67883e8d87530",
+            ),
+        ),
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Ints
-from fedcohort.checks import known, whole
+from fedcohort.checks import check_choice, check_int
 from fedcohort.data.scaling import SCALINGS
 
 Array = npt.NDArray[Any]
@@ -41,11 +41,13 @@ class Dataset:
     clients: Array | None = None
 
     def __post_init__(self) -> None:
-        whole("num_classes", self.num_classes, 1, MOST_CLASSES)
+        check_int("num_classes", self.num_classes, 1, MOST_CLASSES)
         self._keep("x", "y")
         if (self.test_x is None) != (self.test_y is None):
             absent = "test_x" if self.test_x is None else "test_y"
-            raise ValueError(f"test_x and test_y of {self.name} must come together, got no {absent}")
+            raise ValueError(
+                f"test_x and test_y of {self.name} must come together, got no {absent}"
+            )
         if self.test_x is not None:
             self._keep("test_x", "test_y")
             if self.test_x.shape[1:] != self.x.shape[1:] or self.test_x.dtype != self.x.dtype:
@@ -66,7 +68,9 @@ class Dataset:
         x = samples(f"{x_name} of {self.name}", getattr(self, x_name))
         y = labels_in(f"{y_name} of {self.name}", getattr(self, y_name), 0, self.num_classes - 1)
         if len(x) != len(y):
-            raise ValueError(f"{x_name} and {y_name} of {self.name} must be equally long, got {len(x)} and {len(y)}")
+            raise ValueError(
+                f"{x_name} and {y_name} of {self.name} must be equally long, got {len(x)} and {len(y)}"
+            )
         object.__setattr__(self, x_name, x)
         object.__setattr__(self, y_name, y)
 
@@ -85,10 +89,14 @@ class Dataset:
 
     def scaled(self, how: str = "symmetric") -> "Dataset":
         """Return uint8 images as float32, in [-1, 1] unless told otherwise; float data is returned as it is."""
-        scale = SCALINGS[known("scaling", how, SCALINGS)]
+        scale = SCALINGS[check_choice("scaling", how, SCALINGS)]
         if self.x.dtype != np.uint8:
             return self
-        return replace(self, x=scale(self.x, self.x), test_x=None if self.test_x is None else scale(self.test_x, self.x))
+        return replace(
+            self,
+            x=scale(self.x, self.x),
+            test_x=None if self.test_x is None else scale(self.test_x, self.x),
+        )
 
     @classmethod
     def from_npz(cls, path: str | PathLike[str]) -> "Dataset":
@@ -97,8 +105,14 @@ class Dataset:
         arrays = _arrays_of(file)
         for key in ("x", "y"):
             if key not in arrays:
-                raise ValueError(f"{file} must have the key {key!r}, got {', '.join(arrays) or 'no key at all'}")
-        highest = [int(arrays[key].max()) for key in ("y", "test_y") if key in arrays and _is_whole(arrays[key])]
+                raise ValueError(
+                    f"{file} must have the key {key!r}, got {', '.join(arrays) or 'no key at all'}"
+                )
+        highest = [
+            int(arrays[key].max())
+            for key in ("y", "test_y")
+            if key in arrays and _is_whole(arrays[key])
+        ]
         try:
             given = arrays.pop("num_classes", None)
             if given is not None and given.size != 1:
@@ -114,12 +128,16 @@ def samples(name: str, values: npt.ArrayLike) -> Array:
     x = np.asarray(values)
     if x.ndim not in (2, 4) or x.size == 0:
         hint = "; add the channel axis with x[:, None]" if x.ndim == 3 else ""
-        raise ValueError(f"{name} must be images [N, C, H, W] or features [N, F], not empty, got shape {x.shape}{hint}")
+        raise ValueError(
+            f"{name} must be images [N, C, H, W] or features [N, F], not empty, got shape {x.shape}{hint}"
+        )
     if x.dtype == np.uint8 and x.ndim == 4:
         return x
     if x.dtype.kind != "f":
         raise ValueError(f"{name} must be uint8 images or floats, got {x.dtype} [N, {_sizes(x)}]")
-    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is refused as such
+    with np.errstate(
+        over="ignore"
+    ):  # what float32 cannot hold becomes infinite, and is refused as such
         x = x.astype(np.float32, copy=False)
     if not np.isfinite(x).all():
         bad = np.argwhere(~np.isfinite(x))[0]
@@ -127,15 +145,21 @@ def samples(name: str, values: npt.ArrayLike) -> Array:
     return x
 
 
-def labels_in(name: str, values: npt.ArrayLike, low: int = 0, high: int = np.iinfo(np.int64).max) -> Ints:
+def labels_in(
+    name: str, values: npt.ArrayLike, low: int = 0, high: int = np.iinfo(np.int64).max
+) -> Ints:
     """Return labels as int64 [N] if every one lies within the bounds; the message names the first that does not."""
     labels = np.asarray(values)
     if labels.ndim != 1 or labels.dtype.kind not in "iu":
-        raise ValueError(f"{name} must be whole numbers of shape [N], got {labels.dtype} of shape {labels.shape}")
+        raise ValueError(
+            f"{name} must be whole numbers of shape [N], got {labels.dtype} of shape {labels.shape}"
+        )
     bad = (labels < low) | (labels > high)
     if bad.any():
         at = int(bad.argmax())
-        raise ValueError(f"{name} must be labels between {low} and {high}, got {labels[at]} at position {at}")
+        raise ValueError(
+            f"{name} must be labels between {low} and {high}, got {labels[at]} at position {at}"
+        )
     return labels.astype(np.int64, copy=False)
 
 

@@ -12,6 +12,8 @@ def digits() -> Dataset:
     try:
         bunch = import_module("sklearn.datasets").load_digits()
     except ImportError:
-        raise ValueError("the data set digits comes with scikit-learn: pip install 'fedcohort[learning]'") from None
+        raise ValueError(
+            "the data set digits comes with scikit-learn: pip install 'fedcohort[learning]'"
+        ) from None
     images = bunch.images[:, None].astype(np.float32) / 8 - 1
     return Dataset("digits", images, bunch.target.astype(np.int64), 10)

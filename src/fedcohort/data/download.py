@@ -42,7 +42,9 @@ def fetch(url: str, target: Path, *, checksum: str, progress: Progress | None = 
             if part.exists()
             else ""
         )
-        raise DataNotFound(f"{url} could not be downloaded: {error}{kept}; {put(url, target)}") from None
+        raise DataNotFound(
+            f"{url} could not be downloaded: {error}{kept}; {put(url, target)}"
+        ) from None
     return target
 
 
@@ -58,7 +60,9 @@ def _complete(url: str, part: Path, progress: Progress | None) -> None:
             done, total = _read_on(url, part, progress)
             if total is None or done >= total:
                 return
-            cut: Exception = ConnectionError(f"the connection was cut after {done} of {total} bytes")
+            cut: Exception = ConnectionError(
+                f"the connection was cut after {done} of {total} bytes"
+            )
         except urllib.error.HTTPError as error:
             error.close()
             if error.code != RANGE_NOT_SATISFIABLE:
@@ -94,7 +98,9 @@ def _read_on(url: str, part: Path, progress: Progress | None) -> tuple[int, int 
 
 
 def _continues(response: HTTPResponse, done: int) -> bool:
-    return response.status == 206 and (response.headers.get("Content-Range") or "").startswith(f"bytes {done}-")
+    return response.status == 206 and (response.headers.get("Content-Range") or "").startswith(
+        f"bytes {done}-"
+    )
 
 
 def _verify(url: str, part: Path, checksum: str) -> None:

@@ -26,9 +26,13 @@ def parse_idx(data: bytes, name: str, axes: int) -> npt.NDArray[np.uint8]:
     data = plain(data, name)
     start = 4 + 4 * axes
     if data[:4] != bytes([0, 0, UNSIGNED_BYTES, axes]) or len(data) < start:
-        raise ValueError(f"{name} must start like an IDX file of unsigned bytes with {axes} axes, got {data[:4].hex(' ')!r}")
+        raise ValueError(
+            f"{name} must start like an IDX file of unsigned bytes with {axes} axes, got {data[:4].hex(' ')!r}"
+        )
     shape = tuple(int(size) for size in np.frombuffer(data, ">u4", axes, 4))
     if len(data) - start != prod(shape):
         what = "truncated" if len(data) - start < prod(shape) else "followed by something else"
-        raise ValueError(f"{name} is {what}: its header {list(shape)} needs {prod(shape)} bytes, got {len(data) - start}")
+        raise ValueError(
+            f"{name} is {what}: its header {list(shape)} needs {prod(shape)} bytes, got {len(data) - start}"
+        )
     return np.frombuffer(data, np.uint8, offset=start).reshape(shape)

@@ -12,7 +12,9 @@ from fedcohort.data.sources import Form, Remote, Source
 
 IMAGES, LABELS = "images-idx3-ubyte", "labels-idx1-ubyte"
 MNIST_FILES = (f"train-{IMAGES}", f"train-{LABELS}", f"t10k-{IMAGES}", f"t10k-{LABELS}")
-LETTERS_FILES = tuple(f"emnist-letters-{part}-{kind}" for part in ("train", "test") for kind in (IMAGES, LABELS))
+LETTERS_FILES = tuple(
+    f"emnist-letters-{part}-{kind}" for part in ("train", "test") for kind in (IMAGES, LABELS)
+)
 
 
 def digits_like(name: str, files: Mapping[str, bytes]) -> Dataset:
@@ -27,7 +29,9 @@ def letters(files: Mapping[str, bytes]) -> Dataset:
     return Dataset("emnist-letters", _upright(x), y - 1, 26, _upright(test_x), test_y - 1)
 
 
-def _four(files: Mapping[str, bytes], names: tuple[str, ...], low: int, high: int) -> tuple[Array, Ints, Array, Ints]:
+def _four(
+    files: Mapping[str, bytes], names: tuple[str, ...], low: int, high: int
+) -> tuple[Array, Ints, Array, Ints]:
     images, labels, test_images, test_labels = names
     return (
         parse_idx(files[images], images, axes=3)[:, None],
@@ -42,7 +46,10 @@ def _upright(x: Array) -> Array:
 
 
 def _remotes(base: str, sums: tuple[str, ...]) -> tuple[Remote, ...]:
-    return tuple(Remote(f"{base}{name}.gz", f"md5:{md5}") for name, md5 in zip(MNIST_FILES, sums, strict=True))
+    return tuple(
+        Remote(f"{base}{name}.gz", f"md5:{md5}")
+        for name, md5 in zip(MNIST_FILES, sums, strict=True)
+    )
 
 
 MNIST = Source(
@@ -79,5 +86,10 @@ EMNIST_LETTERS = Source(
     name="emnist-letters",
     folders=("emnist-letters", "emnist", "EMNIST/raw", "gzip", "."),
     forms=(Form(LETTERS_FILES, letters, archives=("gzip.zip", "emnist-gzip.zip")),),
-    remotes=(Remote("https://biometrics.nist.gov/cs_links/EMNIST/gzip.zip", "md5:58c8d27c78d21e728a6bc7b3cc06412e"),),
+    remotes=(
+        Remote(
+            "https://biometrics.nist.gov/cs_links/EMNIST/gzip.zip",
+            "md5:58c8d27c78d21e728a6bc7b3cc06412e",
+        ),
+    ),
 )

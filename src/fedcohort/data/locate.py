@@ -6,7 +6,7 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 
-from fedcohort.checks import known
+from fedcohort.checks import check_choice
 from fedcohort.data.cifar10 import CIFAR10
 from fedcohort.data.dataset import Dataset
 from fedcohort.data.digits import digits
@@ -34,7 +34,7 @@ def load(
     word = os.fspath(name)
     if word.endswith(".npz"):
         return Dataset.from_npz(word)
-    loader = DATASETS[known("dataset", word, DATASETS)]
+    loader = DATASETS[check_choice("dataset", word, DATASETS)]
     return loader(Path(data_dir) if data_dir is not None else None, download, progress)
 
 
@@ -46,7 +46,9 @@ def directories(data_dir: Path | None = None) -> list[Path]:
     return [path.expanduser() for path in (*given, *told, cache, SYSTEM)]
 
 
-def obtain(source: Source, data_dir: Path | None, download: bool, progress: Progress | None) -> Dataset:
+def obtain(
+    source: Source, data_dir: Path | None, download: bool, progress: Progress | None
+) -> Dataset:
     """Read a source from the first directory that has it whole, else download it into the first directory."""
     roots = directories(data_dir)
     for root in roots:
@@ -71,7 +73,9 @@ def folders(source: Source, root: Path) -> list[Path]:
 def _downloaded(source: Source, home: Path, progress: Progress | None) -> Dataset:
     """Fetch what is missing and unpack it file by file; an archive goes only when every file of it is in place."""
     form = source.forms[0]
-    missing = [remote for remote in source.remotes if not loose(home, remote.file.removesuffix(".gz"))]
+    missing = [
+        remote for remote in source.remotes if not loose(home, remote.file.removesuffix(".gz"))
+    ]
     for done, remote in enumerate(missing):
         try:
             fetch(remote.url, home / remote.file, checksum=remote.checksum, progress=progress)
@@ -80,7 +84,9 @@ def _downloaded(source: Source, home: Path, progress: Progress | None) -> Datase
             raise DataNotFound("; ".join([str(error), *others])) from None
     files = read(home, form)
     if files is None:
-        raise DataNotFound(f"{home} must hold {', '.join(form.names)} after the download, but does not")
+        raise DataNotFound(
+            f"{home} must hold {', '.join(form.names)} after the download, but does not"
+        )
     dataset = _parsed(source, form, files, home)
     for archive in form.archives:
         if (home / archive).exists():

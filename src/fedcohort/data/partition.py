@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Ints
-from fedcohort.checks import positive, whole
+from fedcohort.checks import check_int, check_positive
 from fedcohort.data.dataset import Array, labels_in
 from fedcohort.data.primary import primary_label
 from fedcohort.data.sizes import Sizes, client_sizes, some_labels
@@ -18,7 +18,13 @@ from fedcohort.data.sizes import Sizes, client_sizes, some_labels
 TRIES = 100
 
 
-def iid(labels: npt.ArrayLike, num_clients: int, rng: np.random.Generator, *, samples_per_client: Sizes = None) -> list[Ints]:
+def iid(
+    labels: npt.ArrayLike,
+    num_clients: int,
+    rng: np.random.Generator,
+    *,
+    samples_per_client: Sizes = None,
+) -> list[Ints]:
     """Deal samples at random; labels do not matter."""
     available = len(some_labels(labels))
     sizes = client_sizes(available, num_clients, samples_per_client)
@@ -36,7 +42,7 @@ def shards(
     """Sort by label, cut into shards_per_client shards for each client, deal them at random: few labels per client."""
     labels = some_labels(labels)
     sizes = client_sizes(len(labels), num_clients, samples_per_client)
-    whole("shards_per_client", shards_per_client, 1, int(sizes.min()))
+    check_int("shards_per_client", shards_per_client, 1, int(sizes.min()))
     pool = rng.permutation(len(labels))[: sizes.sum()]
     ordered = pool[np.argsort(labels[pool], kind="stable")]
     owners = rng.permutation(np.repeat(np.arange(num_clients), shards_per_client))
@@ -60,9 +66,9 @@ def dirichlet(
     Client sizes differ: samples_per_client is their mean. A small alpha gives each client few labels, a large one nearly iid.
     """
     labels = some_labels(labels)
-    positive("alpha", alpha)
+    check_positive("alpha", alpha)
     total = int(client_sizes(len(labels), num_clients, samples_per_client).sum())
-    whole("min_size", min_size, 1, total // num_clients)
+    check_int("min_size", min_size, 1, total // num_clients)
     pool = rng.permutation(len(labels))[:total]
     ordered = pool[np.argsort(labels[pool], kind="stable")]
     per_label = np.unique(labels[ordered], return_counts=True)[1]
@@ -94,22 +100,26 @@ def by_client(
     """
     labels, column = some_labels(labels), np.asarray(clients)
     if column.shape != labels.shape:
-        raise ValueError(f"clients must have the shape of labels {labels.shape}, got {column.shape}")
+        raise ValueError(
+            f"clients must have the shape of labels {labels.shape}, got {column.shape}"
+        )
     _, owners = np.unique(column, return_inverse=True)
     parts = _gather(np.arange(len(column)), owners, int(owners.max()) + 1)
     if num_clients is not None:
-        whole("num_clients", num_clients, 1, len(parts))
+        check_int("num_clients", num_clients, 1, len(parts))
         parts = [parts[i] for i in np.sort(rng.choice(len(parts), num_clients, replace=False))]
     if samples_per_client is not None:
-        most = whole("samples_per_client", samples_per_client, 1)
+        most = check_int("samples_per_client", samples_per_client, 1)
         parts = [np.sort(rng.permutation(part)[:most]) for part in parts]
     return parts
 
 
 def label_counts(labels: npt.ArrayLike, parts: Sequence[Ints], num_classes: int) -> Ints:
     """Count each client's samples of each label, [K, C]: the picture of who owns what."""
-    y = labels_in("labels", labels, 0, whole("num_classes", num_classes, 1) - 1)
-    return np.array([np.bincount(y[part], minlength=num_classes) for part in parts], np.int64).reshape(-1, num_classes)
+    y = labels_in("labels", labels, 0, check_int("num_classes", num_classes, 1) - 1)
+    return np.array(
+        [np.bincount(y[part], minlength=num_classes) for part in parts], np.int64
+    ).reshape(-1, num_classes)
 
 
 def _cut(pool: Ints, sizes: Ints) -> list[Ints]:

@@ -17,7 +17,9 @@ def unpickle(data: bytes, name: str) -> Any:
     try:
         return _finished(_Unpickler(io.BytesIO(data), encoding="bytes").load())
     except Exception as error:  # the instructions of a damaged pickle fail in any way whatever
-        raise ValueError(f"{name} cannot be read as a CIFAR-10 batch: {error or type(error).__name__}") from None
+        raise ValueError(
+            f"{name} cannot be read as a CIFAR-10 batch: {error or type(error).__name__}"
+        ) from None
 
 
 class _Unpickler(pickle.Unpickler):
@@ -57,7 +59,9 @@ def _encode(text: str, encoding: str) -> bytes:
 
 def _finished(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: item.array if isinstance(item, _ByteArray) else item for key, item in value.items()}
+        return {
+            key: item.array if isinstance(item, _ByteArray) else item for key, item in value.items()
+        }
     return value
 
 

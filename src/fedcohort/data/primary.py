@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Ints
-from fedcohort.checks import between
+from fedcohort.checks import check_range
 from fedcohort.data.sizes import Sizes, client_sizes, some_labels
 
 
@@ -26,10 +26,12 @@ def primary_label(
     have several owners (never one owner twice), so that one client's test data may be another's training data.
     """
     labels = some_labels(labels)
-    between("share", share, 0, 1)
+    check_range("share", share, 0, 1)
     sizes = client_sizes(len(labels), num_clients, samples_per_client, reuse=overlap)
     order = rng.permutation(len(labels))
-    order = order[np.argsort(labels[order], kind="stable")]  # label after label, shuffled within each
+    order = order[
+        np.argsort(labels[order], kind="stable")
+    ]  # label after label, shuffled within each
     supply = np.unique(labels[order], return_counts=True)[1]
     start = np.cumsum(supply) - supply
     used = np.zeros_like(supply)
@@ -38,7 +40,10 @@ def primary_label(
         return supply if overlap else supply - used
 
     def take(counts: Ints) -> Ints:
-        picks = [order[start[j] + (used[j] + np.arange(counts[j])) % supply[j]] for j in np.flatnonzero(counts)]
+        picks = [
+            order[start[j] + (used[j] + np.arange(counts[j])) % supply[j]]
+            for j in np.flatnonzero(counts)
+        ]
         np.add(used, counts, out=used)
         return np.concatenate([np.empty(0, np.int64), *picks])
 
@@ -54,7 +59,9 @@ def primary_label(
         others = left() * (1 - own[i])
         lacking = sizes[i] - len(parts[i])
         drawn = rng.multivariate_hypergeometric(others, min(lacking, others.sum()))
-        parts[i] = np.sort(np.concatenate([parts[i], take(drawn + own[i] * (lacking - drawn.sum()))]))
+        parts[i] = np.sort(
+            np.concatenate([parts[i], take(drawn + own[i] * (lacking - drawn.sum()))])
+        )
     return parts
 
 

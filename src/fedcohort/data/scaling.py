@@ -27,11 +27,17 @@ def unit(x: Array, train: Array) -> Array:
 def standard(x: Array, train: Array) -> Array:
     """Return values with mean 0 and standard deviation 1 in each channel of the training images; a constant channel gives 0."""
     axes = (0, 2, 3)
-    mean, sd = (getattr(np, of)(train, axis=axes, keepdims=True, dtype=np.float64) for of in ("mean", "std"))
+    mean, sd = (
+        getattr(np, of)(train, axis=axes, keepdims=True, dtype=np.float64) for of in ("mean", "std")
+    )
     scaled = x.astype(np.float32)
     scaled -= mean.astype(np.float32)
     scaled /= np.where(sd > 0, sd, 1).astype(np.float32)
     return scaled
 
 
-SCALINGS: dict[str, Callable[[Array, Array], Array]] = {"symmetric": symmetric, "unit": unit, "standard": standard}
+SCALINGS: dict[str, Callable[[Array, Array], Array]] = {
+    "symmetric": symmetric,
+    "unit": unit,
+    "standard": standard,
+}

@@ -12,7 +12,15 @@ from pathlib import Path, PurePosixPath
 from fedcohort.data.dataset import Dataset
 
 Files = dict[str, bytes]
-BROKEN = (OSError, EOFError, zlib.error, tarfile.TarError, zipfile.BadZipFile, NotImplementedError, RuntimeError)
+BROKEN = (
+    OSError,
+    EOFError,
+    zlib.error,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    NotImplementedError,
+    RuntimeError,
+)
 
 
 @dataclass(frozen=True)
@@ -68,7 +76,9 @@ def read_archive(path: Path, names: tuple[str, ...]) -> Files:
     try:
         members = _zipped(path, wanted) if zipfile.is_zipfile(path) else _tarred(path, wanted)
     except BROKEN as error:
-        raise ValueError(f"{path} is damaged or truncated: {error or type(error).__name__}") from None
+        raise ValueError(
+            f"{path} is damaged or truncated: {error or type(error).__name__}"
+        ) from None
     missing = [name for name in names if name not in members]
     if missing:
         raise ValueError(f"{path} must contain {', '.join(names)}, but lacks {', '.join(missing)}")

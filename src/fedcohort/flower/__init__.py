@@ -9,7 +9,9 @@ Flower's public API alone is used, but for what `private.py` lists.
 try:
     import flwr  # noqa: F401
 except ModuleNotFoundError as missing:
-    raise ModuleNotFoundError("fedcohort.flower needs Flower: pip install 'fedcohort[flower]'", name="flwr") from missing
+    raise ModuleNotFoundError(
+        "fedcohort.flower needs Flower: pip install 'fedcohort[flower]'", name="flwr"
+    ) from missing
 
 from fedcohort.flower.client import Stopped, check_deadline, client_app, force_stop, time_left
 from fedcohort.flower.grid import DeadlineGrid

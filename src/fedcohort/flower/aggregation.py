@@ -17,7 +17,11 @@ def paper(model: Model, trained: Sequence[Model], shares: Floats) -> Model:
     """Return Theta + sum of share_i (Theta_i - Theta): each share is of ALL clients' data; if none arrived, the model."""
     new = {}
     for name, mine in model.items():
-        exact = np.result_type(mine, np.float64) if np.issubdtype(mine.dtype, np.inexact) else np.dtype(np.int64)
+        exact = (
+            np.result_type(mine, np.float64)
+            if np.issubdtype(mine.dtype, np.inexact)
+            else np.dtype(np.int64)
+        )
         change = np.zeros(mine.shape, dtype=np.result_type(exact, np.float64))
         for theirs, share in zip(trained, shares, strict=True):
             change += share * (theirs[name].astype(exact) - mine.astype(exact))
@@ -42,7 +46,8 @@ def as_type(dtype: npt.DTypeLike, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def like(model: Model, sent: Model) -> Model:
     """Return a model in the types of the one sent: strategies average in float64, and clients could not return that."""
     return {
-        name: array if array.dtype == sent[name].dtype else as_type(sent[name].dtype, array) for name, array in model.items()
+        name: array if array.dtype == sent[name].dtype else as_type(sent[name].dtype, array)
+        for name, array in model.items()
     }
 
 

@@ -6,8 +6,8 @@ from typing import Any
 from flwr.app import MetricRecord
 from flwr.serverapp.strategy import Result
 
-from fedcohort import rundir
 from fedcohort.flower.validity import Model
+from fedcohort.lab import folder as rundir
 
 METRICS = ("train_metrics_clientapp", "evaluate_metrics_clientapp", "evaluate_metrics_serverapp")
 PARTS = ("round", "model", "selector", "registry", "strategy", "totals")
@@ -24,7 +24,9 @@ def load(folder: Path, resume: bool, initial: Model) -> dict[str, Any] | None:
     if state is None:
         return None
     if not resume:
-        raise ValueError(f"folder must not hold a run unless resume is true, got {folder} after round {state['round']}")
+        raise ValueError(
+            f"folder must not hold a run unless resume is true, got {folder} after round {state['round']}"
+        )
     mine, theirs = _shapes(initial), _shapes(state["model"])
     if mine != theirs:
         first = next(name for name in [*mine, *theirs] if mine.get(name) != theirs.get(name))
@@ -39,19 +41,26 @@ def refuse_other(folder: Path | None, state: dict[str, Any], mine: dict[str, str
     """Refuse to go on with another selector or rule than those of the rounds before."""
     for name, was in state.get("about", {}).items():
         if was != mine[name]:
-            raise ValueError(f"{name} must be as in the rounds before, {was!r}, to resume {folder}, got {mine[name]!r}")
+            raise ValueError(
+                f"{name} must be as in the rounds before, {was!r}, to resume {folder}, got {mine[name]!r}"
+            )
 
 
 def metrics_of(result: Result) -> dict[str, dict[str, dict[str, Any]]]:
     """Return the metrics of all rounds so far, plain."""
-    return {kind: {str(round): dict(record) for round, record in getattr(result, kind).items()} for kind in METRICS}
+    return {
+        kind: {str(round): dict(record) for round, record in getattr(result, kind).items()}
+        for kind in METRICS
+    }
 
 
 def result_of(state: dict[str, Any]) -> Result:
     """Return the metrics of the rounds before as Flower gives them."""
     result = Result()
     for kind, rounds in state.get("metrics", {}).items():
-        getattr(result, kind).update({int(round): MetricRecord(record) for round, record in rounds.items()})
+        getattr(result, kind).update(
+            {int(round): MetricRecord(record) for round, record in rounds.items()}
+        )
     return result
 
 

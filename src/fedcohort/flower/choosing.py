@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fedcohort.checks import known, whole
+from fedcohort.checks import check_choice, check_int
 from fedcohort.selection.powd import LastLoss
 from fedcohort.selection.protocol import Selector
 from fedcohort.selection.registry import SELECTORS, Federation, make_selector
@@ -17,7 +17,7 @@ KEPT = ("state_dict", "load_state_dict")  # to go on after a crash
 def cohort_size_of(choice: Choice, given: int | None) -> int:
     """Return how many clients are asked: as given for a name, as the selector says for an object."""
     if isinstance(choice, str):
-        return whole("cohort_size", given, 1)
+        return check_int("cohort_size", given, 1)
     if given is not None and given != choice.cohort_size:
         raise ValueError(f"cohort_size must be the selector's, {choice.cohort_size}, got {given!r}")
     return int(choice.cohort_size)
@@ -32,23 +32,33 @@ def refuse_no_selector(choice: Any, kept: bool) -> None:
     """Refuse an object that is no selector, and with a folder one that cannot say its state."""
     lacks = [name for name in NEEDED + KEPT * kept if not hasattr(choice, name)]
     if not isinstance(choice, str) and (lacks or isinstance(choice, type)):
-        got = f"the class {choice.__name__}" if isinstance(choice, type) else f"{choice!r} without {', '.join(lacks)}"
-        raise ValueError(f"selector must be a name or an object with {', '.join(NEEDED + KEPT * kept)}, got {got}")
+        got = (
+            f"the class {choice.__name__}"
+            if isinstance(choice, type)
+            else f"{choice!r} without {', '.join(lacks)}"
+        )
+        raise ValueError(
+            f"selector must be a name or an object with {', '.join(NEEDED + KEPT * kept)}, got {got}"
+        )
 
 
 def refuse_unfit(choice: Choice, cohort_size: int, loss_key: str | None) -> None:
     """Refuse a name that stands for nothing, or a selector that needs more than it will be told."""
     made = choice
     if isinstance(choice, str):
-        known("selector", choice, SELECTORS)
+        check_choice("selector", choice, SELECTORS)
         try:
             made = make_selector(choice, Federation(cohort_size, cohort_size, rng=0, horizon=1))
         except ValueError as error:
-            raise ValueError(f"selector must be an object, not the name {choice!r}, where {error}") from None
+            raise ValueError(
+                f"selector must be an object, not the name {choice!r}, where {error}"
+            ) from None
     if loss_key is not None and (not isinstance(loss_key, str) or not loss_key):
         raise ValueError(f"loss_key must be the name of a metric, got {loss_key!r}")
     if isinstance(made, LastLoss) and loss_key is None:
-        raise ValueError("loss_key must name the loss that clients report, by which this selector ranks them, got None")
+        raise ValueError(
+            "loss_key must name the loss that clients report, by which this selector ranks them, got None"
+        )
 
 
 def make(choice: Choice, clients: int, cohort_size: int, seed: int, horizon: int) -> Selector:

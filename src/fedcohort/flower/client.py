@@ -18,7 +18,7 @@ from flwr.app import ConfigRecord, Context, Message, MessageType, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.clientapp.typing import ClientAppCallable, Mod
 
-from fedcohort.checks import between
+from fedcohort.checks import check_range
 from fedcohort.flower.outcomes import STOPPED, error_reply
 
 IDENTITY = "fedcohort_identity"  # the action of the query that asks a client who it is
@@ -43,7 +43,9 @@ def check_deadline() -> None:
         raise Stopped
 
 
-def force_stop(message: Message, context: Context, call_next: ClientAppCallable, *, grace: float = 2.0) -> Message:
+def force_stop(
+    message: Message, context: Context, call_next: ClientAppCallable, *, grace: float = 2.0
+) -> Message:
     """Stop the work before the deadline and say so; a message that is late on arrival is answered at once.
 
     `grace` seconds, or a fifth of the time if that is less, are for the answer to travel: it tells the server that the client
@@ -74,7 +76,9 @@ def _set_deadline(moment: float) -> float:
 @contextmanager
 def _timer(seconds: float) -> Iterator[None]:
     """Raise Stopped in the main thread after so many seconds; elsewhere do nothing, the work checks by itself."""
-    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+    if threading.current_thread() is not threading.main_thread() or not hasattr(
+        signal, "setitimer"
+    ):
         yield
         return
 
@@ -98,7 +102,9 @@ def _timer(seconds: float) -> Iterator[None]:
 
 def client_app(mods: Sequence[Mod] = (), grace: float = 2.0) -> ClientApp:
     """Return a ClientApp that stops at the deadline and answers the server's question who it is; mods are yours."""
-    app = ClientApp(mods=[partial(force_stop, grace=between("grace", grace, 0.0, 3600.0)), *mods])
+    app = ClientApp(
+        mods=[partial(force_stop, grace=check_range("grace", grace, 0.0, 3600.0)), *mods]
+    )
     app.query(IDENTITY)(identity)
     return app
 
@@ -106,4 +112,7 @@ def client_app(mods: Sequence[Mod] = (), grace: float = 2.0) -> ClientApp:
 def identity(message: Message, context: Context) -> Message:
     """Say who this client is, as its node was told: `--node-config "client-id=…"`, or the simulation's partition."""
     named = [str(context.node_config[key]) for key in NAME_KEYS if key in context.node_config]
-    return Message(RecordDict({"identity": ConfigRecord({"name": named[0] if named else ""})}), reply_to=message)
+    return Message(
+        RecordDict({"identity": ConfigRecord({"name": named[0] if named else ""})}),
+        reply_to=message,
+    )

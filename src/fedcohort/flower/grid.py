@@ -9,7 +9,7 @@ from typing import Any
 from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 
-from fedcohort.checks import positive
+from fedcohort.checks import check_positive
 from fedcohort.flower.outcomes import NOT_TAKEN, UNREADABLE, error_reply
 from fedcohort.flower.private import over_network
 from fedcohort.flower.pulling import Puller
@@ -36,7 +36,12 @@ class Forwarding(Grid):
         self.grid.set_run(run)
 
     def create_message(
-        self, content: RecordDict, message_type: str, dst_node_id: int, group_id: str, ttl: float | None = None
+        self,
+        content: RecordDict,
+        message_type: str,
+        dst_node_id: int,
+        group_id: str,
+        ttl: float | None = None,
     ) -> Message:
         return Message(content, dst_node_id, message_type, ttl=ttl, group_id=group_id)
 
@@ -52,7 +57,9 @@ class Forwarding(Grid):
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
         return self.grid.pull_messages(message_ids)
 
-    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
+    def send_and_receive(
+        self, messages: Iterable[Message], *, timeout: float | None = None
+    ) -> Iterable[Message]:
         return self.grid.send_and_receive(messages, timeout=timeout)
 
 
@@ -73,16 +80,21 @@ class DeadlineGrid(Forwarding):
         meanwhile: Callable[[], None] | None = None,
     ) -> None:
         super().__init__(grid)
-        self.deadline = None if deadline is None else positive("deadline", deadline)
-        self.poll = positive("poll", poll)
+        self.deadline = None if deadline is None else check_positive("deadline", deadline)
+        self.poll = check_positive("poll", poll)
         self.close_early = close_early
         self.meanwhile = meanwhile  # called between pulls, but not close to the deadline
 
-    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
+    def send_and_receive(
+        self, messages: Iterable[Message], *, timeout: float | None = None
+    ) -> Iterable[Message]:
         """Send, pull until all have answered or the deadline, whichever is first; late answers are never returned."""
         sent, puller = list(messages), Puller()
         seconds = self.deadline if self.deadline is not None else timeout
-        created, start = time(), monotonic()  # nodes read the clock on the wall, which may be set while we wait
+        created, start = (
+            time(),
+            monotonic(),
+        )  # nodes read the clock on the wall, which may be set while we wait
         for message in sent:
             message.metadata.created_at = created
             if seconds is not None:
@@ -90,7 +102,10 @@ class DeadlineGrid(Forwarding):
         accepted = set(self.push_messages(sent)) if sent else set()
         by_id = {message.metadata.message_id: message for message in sent}
         refused = [message for message in sent if message.metadata.message_id not in accepted]
-        replies = [error_reply(message, NOT_TAKEN, "Flower did not take the message to it") for message in refused]
+        replies = [
+            error_reply(message, NOT_TAKEN, "Flower did not take the message to it")
+            for message in refused
+        ]
         if refused:
             log.error("Flower did not take %d of %d messages", len(refused), len(sent))
         waiting = by_id.keys() & accepted
@@ -105,15 +120,24 @@ class DeadlineGrid(Forwarding):
                 break
             if waiting:
                 soon = min(self.poll, max(SHORTEST_POLL, 0.05 * (monotonic() - start)))
-                sleep(min(left, max(soon, PER_PULL * len(waiting)) if over_network(self.grid) else soon))
+                sleep(
+                    min(
+                        left,
+                        max(soon, PER_PULL * len(waiting)) if over_network(self.grid) else soon,
+                    )
+                )
         if waiting or (sent and not self.close_early and end < inf):
             sleep(max(0.0, end - monotonic()) + 0.01)
             late = puller.under_way.keys()  # announced, but not here by the deadline
             arrived = self._pull(waiting - late, puller, by_id) if waiting else []
-            replies += arrived  # all expired now: Flower answers for the silent and forgets the messages
+            replies += (
+                arrived  # all expired now: Flower answers for the silent and forgets the messages
+            )
         return replies
 
-    def _pull(self, waiting: set[str], puller: Puller, sent: Mapping[str, Message]) -> list[Message]:
+    def _pull(
+        self, waiting: set[str], puller: Puller, sent: Mapping[str, Message]
+    ) -> list[Message]:
         """Return what has arrived and stop waiting for it; an answer that is none is that client's failure."""
         arrived, broken = puller.pull(self.grid, waiting)
         arrived += [error_reply(sent[message], UNREADABLE, why) for message, why in broken.items()]
@@ -132,7 +156,9 @@ class Shown(Forwarding):
         """Return the nodes shown; a strategy that asks again and again waits for others, and would for ever."""
         self.listed += 1
         if self.listed > ASKED_TOO_OFTEN:
-            raise ValueError(f"the wrapped strategy must not wait for more nodes than the {len(self.nodes)} it is given")
+            raise ValueError(
+                f"the wrapped strategy must not wait for more nodes than the {len(self.nodes)} it is given"
+            )
         return list(self.nodes)
 
     def get_nodes(self) -> Iterable[Any]:

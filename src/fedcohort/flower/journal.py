@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort import rundir
+from fedcohort.files import atomic_write
 from fedcohort.flower.outcomes import Fate
+from fedcohort.lab import folder as rundir
 from fedcohort.metrics import jain
-from fedcohort.store import written_whole
 
 SCALARS = ("success_ratio", "cep", "fairness", "arrived", "seconds")
 
@@ -46,7 +46,9 @@ def row_of(
     return {
         "round": server_round,
         "seconds": round(seconds, 3),
-        "asked": [{"client": name, "inclusion": round(p, 6), **vars(fate)} for name, p, fate in asked],
+        "asked": [
+            {"client": name, "inclusion": round(p, 6), **vars(fate)} for name, p, fate in asked
+        ],
         "arrived": sum(fate.status == "arrived" for _, _, fate in asked),
         "cep": totals.arrived,
         "success_ratio": totals.arrived / max(1, totals.sent),
@@ -58,7 +60,7 @@ def row_of(
 def announce(folder: Path | None, about: dict[str, Any]) -> None:
     """Write down what is about to be played, for those who watch; nothing where nothing is kept."""
     if folder:
-        with written_whole(folder / "run.json") as draft:
+        with atomic_write(folder / "run.json") as draft:
             draft.write_text(json.dumps(about, indent=2) + "\n")
         rundir.write_environment(folder)
 
@@ -71,7 +73,7 @@ class Journal:
         self.scalars = _writer(folder / "tensorboard", done) if folder and tensorboard else None
         if self.path and self.path.exists():
             rows = [line for line in self.path.read_text().splitlines() if _round(line) <= done]
-            with written_whole(self.path) as draft:
+            with atomic_write(self.path) as draft:
                 draft.write_text("".join(f"{line}\n" for line in rows))
 
     def write(self, row: dict[str, Any]) -> None:
@@ -106,5 +108,7 @@ def _writer(folder: Path, done: int) -> Any:
     try:
         from tensorboardX import SummaryWriter
     except ModuleNotFoundError:
-        raise ValueError("tensorboard needs tensorboardX: pip install 'fedcohort[tracking]'") from None
+        raise ValueError(
+            "tensorboard needs tensorboardX: pip install 'fedcohort[tracking]'"
+        ) from None
     return SummaryWriter(str(folder), purge_step=done + 1)

@@ -16,7 +16,12 @@ from time import monotonic, sleep
 from types import TracebackType
 from typing import Any
 
-QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1", "PYTHONUNBUFFERED": "1", "NO_COLOR": "1"}
+QUIET = {
+    "FLWR_TELEMETRY_ENABLED": "0",
+    "FLWR_DISABLE_UPDATE_CHECK": "1",
+    "PYTHONUNBUFFERED": "1",
+    "NO_COLOR": "1",
+}
 SCRIPTS = Path(sys.executable).parent
 
 
@@ -26,7 +31,14 @@ class Loopback:
     link, node: more arguments for every SuperLink and SuperNode, such as certificates; insecure: without TLS.
     """
 
-    def __init__(self, folder: Path, *, insecure: bool = True, link: tuple[str, ...] = (), node: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        insecure: bool = True,
+        link: tuple[str, ...] = (),
+        node: tuple[str, ...] = (),
+    ) -> None:
         if sys.platform != "linux":
             raise ValueError(
                 f"Loopback needs Linux, where /proc tells which processes are left to be ended, got {sys.platform}"
@@ -39,22 +51,41 @@ class Loopback:
         self.security = ("--insecure",) if insecure else ()
         self.link_arguments, self.node_arguments = link, node
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._write_connection("insecure = true" if insecure else f'root-certificates = "{self.folder / "ca.crt"}"')
+        self._write_connection(
+            "insecure = true" if insecure else f'root-certificates = "{self.folder / "ca.crt"}"'
+        )
 
     def __enter__(self) -> "Loopback":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     @property
     def environment(self) -> dict[str, str]:
         """What every process of this federation is started with."""
-        return {**os.environ, **QUIET, "FLWR_HOME": str(self.home), "PATH": f"{SCRIPTS}{os.pathsep}{os.environ['PATH']}"}
+        return {
+            **os.environ,
+            **QUIET,
+            "FLWR_HOME": str(self.home),
+            "PATH": f"{SCRIPTS}{os.pathsep}{os.environ['PATH']}",
+        }
 
     def start_link(self, *more: str) -> None:
         """Start the SuperLink, or start it again on the same database, and wait until it listens."""
-        address = ("--host", "127.0.0.1", "--port", str(self.port), "--database", str(self.database))
+        address = (
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(self.port),
+            "--database",
+            str(self.database),
+        )
         own = ("--disable-runtime-dependency-installation", *self.link_arguments, *more)
         self._start("superlink", "flower-superlink", *self.security, *address, *own)
         self._until(lambda: _listens(self.port), 60.0, "the SuperLink must listen")
@@ -63,7 +94,16 @@ class Loopback:
         """Start a SuperNode; it connects by itself as soon as the SuperLink is there."""
         settings = " ".join(f"{key}={json.dumps(value)}" for key, value in config.items())
         address = ("--superlink", f"127.0.0.1:{self.port}", "--port", str(free_port()))
-        self._start(name, "flower-supernode", *self.security, *address, "--node-config", settings, *self.node_arguments, *more)
+        self._start(
+            name,
+            "flower-supernode",
+            *self.security,
+            *address,
+            "--node-config",
+            settings,
+            *self.node_arguments,
+            *more,
+        )
 
     def kill(self, name: str) -> None:
         """End a process and all it started, at once and without a word, as a power cut does."""
@@ -83,7 +123,15 @@ class Loopback:
     def submit(self, app: Path, config: Mapping[str, Any], *more: str) -> int:
         """Start a run of the app and return its id."""
         settings = " ".join(f"{key}={json.dumps(value)}" for key, value in config.items())
-        answer = self.flwr("run", str(app), "lab", "--format", "json", *(("-c", settings) if settings else ()), *more)
+        answer = self.flwr(
+            "run",
+            str(app),
+            "lab",
+            "--format",
+            "json",
+            *(("-c", settings) if settings else ()),
+            *more,
+        )
         if not answer.get("success") or "run-id" not in answer:
             raise ValueError(f"app must be one that Flower can run, got {app}: {answer}")
         return int(answer["run-id"])
@@ -95,17 +143,29 @@ class Loopback:
 
     def wait(self, run: int, seconds: float) -> str:
         """Wait until the run is over and return how it ended."""
-        self._until(lambda: self.status(run).startswith("finished"), seconds, f"run {run} must finish", pause=2.0)
+        self._until(
+            lambda: self.status(run).startswith("finished"),
+            seconds,
+            f"run {run} must finish",
+            pause=2.0,
+        )
         return self.status(run)
 
     def flwr(self, *arguments: str) -> dict[str, Any]:
         """Call Flower's command line and return its JSON answer."""
-        done = subprocess.run([str(SCRIPTS / "flwr"), *arguments], env=self.environment, capture_output=True, cwd=self.folder)
+        done = subprocess.run(
+            [str(SCRIPTS / "flwr"), *arguments],
+            env=self.environment,
+            capture_output=True,
+            cwd=self.folder,
+        )
         text = done.stdout.decode()
         try:
             return dict(json.loads(text[text.index("{") :]))
         except ValueError:
-            raise ValueError(f"flwr {arguments[0]} must answer in JSON, got: {text}{done.stderr.decode()}") from None
+            raise ValueError(
+                f"flwr {arguments[0]} must answer in JSON, got: {text}{done.stderr.decode()}"
+            ) from None
 
     def log(self, name: str) -> str:
         """Return what a process has written so far."""

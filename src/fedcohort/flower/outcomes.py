@@ -6,7 +6,12 @@ from flwr.app import Error, Message
 
 from fedcohort.flower.private import CRASHED, NODE_GONE, UNDELIVERED
 
-STOPPED, FAILED, UNREADABLE, NOT_TAKEN = 1001, 1002, 1003, 1004  # error codes of our own, far from Flower's
+STOPPED, FAILED, UNREADABLE, NOT_TAKEN = (
+    1001,
+    1002,
+    1003,
+    1004,
+)  # error codes of our own, far from Flower's
 LONGEST_REASON = 500  # characters
 
 
@@ -34,7 +39,9 @@ def fate_of_error(error: Error) -> Fate:
     if error.code == NOT_TAKEN:
         return Fate("lost", last)
     if error.code in UNDELIVERED:
-        return Fate("lost", "its node is gone" if error.code == NODE_GONE else "no answer by the deadline")
+        return Fate(
+            "lost", "its node is gone" if error.code == NODE_GONE else "no answer by the deadline"
+        )
     return Fate("lost", "its app crashed") if error.code == CRASHED else Fate("failed", last)
 
 

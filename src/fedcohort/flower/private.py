@@ -43,5 +43,7 @@ def forget_undelivered(grid: Grid, replies: Iterable[Message]) -> None:
         if reply.has_error() and reply.error.code in UNDELIVERED:
             message = reply.metadata.reply_to_message_id
             client.ConfirmMessageReceived(
-                ConfirmMessageReceivedRequest(node=node, run_id=grid.run.run_id, message_object_id=message)
+                ConfirmMessageReceivedRequest(
+                    node=node, run_id=grid.run.run_id, message_object_id=message
+                )
             )

@@ -46,7 +46,10 @@ class Puller:
             replies, broken = self._side_by_side(grid, messages)
         else:
             pulled = list(grid.pull_messages(messages)) if messages else []
-            replies, broken = [reply for reply in pulled if reply.metadata.reply_to_message_id in messages], {}
+            replies, broken = (
+                [reply for reply in pulled if reply.metadata.reply_to_message_id in messages],
+                {},
+            )
         forget_undelivered(grid, replies)
         return replies, broken
 

@@ -55,7 +55,9 @@ class Registry:
         self.clients: list[Client | None] = [None] * places
         self.names: dict[int, str] = {}  # of every node that ever said who it is
         self.queries: dict[str, tuple[int, float]] = {}  # message: node asked, when
-        self.start_up: list[float] = []  # seconds clients took to answer a message that asks nothing
+        self.start_up: list[
+            float
+        ] = []  # seconds clients took to answer a message that asks nothing
         self._looked = -inf
         self._puller = Puller()
         self._disputes: set[tuple[str, tuple[int, ...]]] = set()
@@ -71,7 +73,11 @@ class Registry:
     @property
     def available(self) -> list[int]:
         """The indices of those that can be asked now."""
-        return [index for index, client in enumerate(self.clients) if client is not None and client.available]
+        return [
+            index
+            for index, client in enumerate(self.clients)
+            if client is not None and client.available
+        ]
 
     def look(self, grid: Grid, at_once: bool = True) -> None:
         """Notice who has come and who has left, and ask strangers who they are; else only if the last look is a while ago."""
@@ -87,7 +93,9 @@ class Registry:
         nodes = self._nodes(grid)
         while monotonic() < end:
             claims = self._claims(nodes)
-            if len(claims) >= wanted and (announced or sum(map(len, claims.values())) == len(nodes)):
+            if len(claims) >= wanted and (
+                announced or sum(map(len, claims.values())) == len(nodes)
+            ):
                 break
             sleep(0.1)
             nodes = self._nodes(grid)
@@ -142,18 +150,28 @@ class Registry:
         nodes = {node.node_id: node for node in grid.get_nodes()}
         self._hear(grid)
         asked = {node for node, _ in self.queries.values()}
-        strangers = [node for node in sorted(nodes) if not nodes[node].name and node not in self.names and node not in asked]
+        strangers = [
+            node
+            for node in sorted(nodes)
+            if not nodes[node].name and node not in self.names and node not in asked
+        ]
         if strangers:
             self._ask(grid, strangers)
         return nodes
 
     def _ask(self, grid: Grid, nodes: Collection[int]) -> None:
         kind = f"{MessageType.QUERY}.{IDENTITY}"
-        messages = [Message(RecordDict(), node, kind, ttl=QUESTION_LIVES, group_id="identity") for node in nodes]
+        messages = [
+            Message(RecordDict(), node, kind, ttl=QUESTION_LIVES, group_id="identity")
+            for node in nodes
+        ]
         accepted = set(grid.push_messages(messages))
         for message in messages:
             if message.metadata.message_id in accepted:
-                self.queries[message.metadata.message_id] = (message.metadata.dst_node_id, monotonic())
+                self.queries[message.metadata.message_id] = (
+                    message.metadata.dst_node_id,
+                    monotonic(),
+                )
                 log.info("node %d is asked which client it is", message.metadata.dst_node_id)
 
     def _hear(self, grid: Grid) -> None:
@@ -176,13 +194,21 @@ class Registry:
 
     def _leave_unnamed(self, node: int, why: str) -> None:
         self.names[node] = ""
-        log.warning("node %d does not say which client it is; after a restart it will be a new one: %s", node, why)
+        log.warning(
+            "node %d does not say which client it is; after a restart it will be a new one: %s",
+            node,
+            why,
+        )
 
     def _claims(self, nodes: dict[int, Any]) -> dict[str, list[int]]:
         """Return which nodes claim which name: the one they are registered under, else what they said, else their id."""
         claims: dict[str, list[int]] = {}
         for node in nodes:
-            name = nodes[node].name or self.names.get(node) or (str(node) if node in self.names else "")
+            name = (
+                nodes[node].name
+                or self.names.get(node)
+                or (str(node) if node in self.names else "")
+            )
             if name:
                 claims.setdefault(name, []).append(node)
         return claims
@@ -190,18 +216,24 @@ class Registry:
     def _settle(self, nodes: dict[int, Any]) -> None:
         """Put every client on its node: of several that claim one name, a registered one, then the one that connected last."""
         claims = self._claims(nodes)
-        for name in sorted(set(claims) - {client.name for client in self.known}, key=lambda name: (_natural(name), name)):
+        for name in sorted(
+            set(claims) - {client.name for client in self.known},
+            key=lambda name: (_natural(name), name),
+        ):
             self._place(Client(name))
         for client in self.known:
             rivals = sorted(
-                claims.get(client.name, []), key=lambda node: (bool(nodes[node].name), nodes[node].last_activated_at, node)
+                claims.get(client.name, []),
+                key=lambda node: (bool(nodes[node].name), nodes[node].last_activated_at, node),
             )
             self._move(client, rivals[-1] if rivals else None)
             if rivals:
                 client.sign_of_life = float(nodes[rivals[-1]].online_until)
             if len(rivals) > 1 and (client.name, tuple(rivals)) not in self._disputes:
                 self._disputes.add((client.name, tuple(rivals)))
-                log.warning("client %s is claimed by nodes %s: %d is asked", client.name, rivals, rivals[-1])
+                log.warning(
+                    "client %s is claimed by nodes %s: %d is asked", client.name, rivals, rivals[-1]
+                )
 
     def _place(self, newcomer: Client) -> None:
         """Give a newcomer its index: its own number if its place is free, else the first free place, else a new one."""
@@ -231,10 +263,15 @@ class Registry:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Know the same clients under the same indices."""
         told = zip(state["names"], state["examples"], strict=True)
-        self.clients = [None if name is None else Client(name, examples=examples) for name, examples in told]
+        self.clients = [
+            None if name is None else Client(name, examples=examples) for name, examples in told
+        ]
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
     """Return a key that puts client-2 before client-10: digits by length first, words by letters."""
-    parts = [part.lstrip("0") if part.isascii() and part.isdecimal() else part for part in re.split(r"([0-9]+)", name)]
+    parts = [
+        part.lstrip("0") if part.isascii() and part.isdecimal() else part
+        for part in re.split(r"([0-9]+)", name)
+    ]
     return [(len(part) if place % 2 else 0, part) for place, part in enumerate(parts)]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from flwr.app import Array, ArrayRecord, RecordDict
 
-from fedcohort.checks import positive
+from fedcohort.checks import check_positive
 
 Model = dict[str, npt.NDArray[Any]]
 
@@ -25,10 +25,12 @@ class Limits:
     max_norm: float = inf
 
     def __post_init__(self) -> None:
-        positive("least_examples", self.least_examples)
-        positive("most_examples", self.most_examples)
+        check_positive("least_examples", self.least_examples)
+        check_positive("most_examples", self.most_examples)
         if self.most_examples < self.least_examples:
-            raise ValueError(f"most_examples must be at least {self.least_examples:g}, got {self.most_examples!r}")
+            raise ValueError(
+                f"most_examples must be at least {self.least_examples:g}, got {self.most_examples!r}"
+            )
         if not isinstance(self.max_norm, float | int) or not self.max_norm > 0:
             raise ValueError(f"max_norm must be a number above 0, got {self.max_norm!r}")
 
@@ -73,21 +75,30 @@ def trained_model(reply: RecordDict, sent: Model, limits: Limits) -> Model:
     for name, mine in sent.items():
         try:
             theirs = as_array(record[name])
-        except Exception as error:  # whatever a client sent as an array, it is the client's fault and ends here
+        except (
+            Exception
+        ) as error:  # whatever a client sent as an array, it is the client's fault and ends here
             raise ValueError(f"array {name!r} cannot be read: {error}") from None
         if theirs.shape != mine.shape or theirs.dtype != mine.dtype:
-            raise ValueError(f"array {name!r} must be {mine.dtype}{mine.shape}, got {theirs.dtype}{theirs.shape}")
+            raise ValueError(
+                f"array {name!r} must be {mine.dtype}{mine.shape}, got {theirs.dtype}{theirs.shape}"
+            )
         if not all_finite(theirs):
             raise ValueError(f"array {name!r} is not finite")
         model[name] = theirs
     if limits.max_norm < inf and not (change := distance(model, sent)) <= limits.max_norm:
-        raise ValueError(f"the model is {change:.4g} from the one sent, more than {limits.max_norm:g}")
+        raise ValueError(
+            f"the model is {change:.4g} from the one sent, more than {limits.max_norm:g}"
+        )
     return model
 
 
 def distance(one: Model, other: Model) -> float:
     """Return the Euclidean distance of two models."""
-    squares = [np.square(one[name].astype(np.float64) - other[name].astype(np.float64)).sum() for name in one]
+    squares = [
+        np.square(one[name].astype(np.float64) - other[name].astype(np.float64)).sum()
+        for name in one
+    ]
     return float(np.sqrt(np.sum(squares)))
 
 
@@ -97,7 +108,10 @@ def declared_metrics(reply: RecordDict, examples_key: str, limits: Limits) -> Ma
         raise ValueError(f"expected 1 MetricRecord, got {len(reply.metric_records)}")
     metrics = next(iter(reply.metric_records.values()))
     examples = metrics.get(examples_key)
-    if not isinstance(examples, int | float) or not limits.least_examples <= examples <= limits.most_examples:
+    if (
+        not isinstance(examples, int | float)
+        or not limits.least_examples <= examples <= limits.most_examples
+    ):
         low, high = limits.least_examples, limits.most_examples
         raise ValueError(f"{examples_key!r} must be between {low:g} and {high:g}, got {examples!r}")
     for name, value in metrics.items():
@@ -123,7 +137,15 @@ def in_order(reply: RecordDict, sent: Model) -> None:
 def schema(reply: RecordDict) -> tuple[Any, ...]:
     """Return the names of records and metrics, and how long lists are: strategies average only what has the same."""
     return tuple(
-        (name, tuple(sorted((key, len(value) if isinstance(value, list) else -1) for key, value in record.items())))
+        (
+            name,
+            tuple(
+                sorted(
+                    (key, len(value) if isinstance(value, list) else -1)
+                    for key, value in record.items()
+                )
+            ),
+        )
         for name, record in sorted(reply.metric_records.items())
     ) + tuple(sorted(reply.array_records))
 

@@ -18,13 +18,17 @@ def paper(step: Tensor, arrived: Tensor) -> Tensor:
 
 def normalised(step: Tensor, arrived: Tensor) -> Tensor:
     """Average over those who arrived: the step does not shrink with failures; nothing if none arrived."""
-    return torch.where(arrived[:, None] > 0, step / arrived[:, None].clamp_min(torch.finfo(step.dtype).tiny), 0.0)
+    return torch.where(
+        arrived[:, None] > 0, step / arrived[:, None].clamp_min(torch.finfo(step.dtype).tiny), 0.0
+    )
 
 
 AGGREGATIONS: dict[str, Rule] = {"paper": paper, "normalised": normalised}
 
 
-def server_step(model: Tensor, change: Tensor, velocity: Tensor, rate: Tensor, momentum: Tensor) -> tuple[Tensor, Tensor]:
+def server_step(
+    model: Tensor, change: Tensor, velocity: Tensor, rate: Tensor, momentum: Tensor
+) -> tuple[Tensor, Tensor]:
     """Move the models along the aggregated change with a server rate and momentum; 1 and 0 give the rules as they are."""
     velocity = momentum[:, None] * velocity + change
     return model + rate[:, None] * velocity, velocity

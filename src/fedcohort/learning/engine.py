@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from fedcohort.arrays import Bools, Floats, Ints
-from fedcohort.checks import MANY, array_of, between, known, whole
+from fedcohort.checks import MAX_COUNT, check_array, check_choice, check_int, check_range
 from fedcohort.learning.aggregation import AGGREGATIONS, server_step
 from fedcohort.learning.fitting import refuse_unfit
 from fedcohort.learning.flat import flat_weights, forward_of
@@ -44,16 +44,20 @@ class Run:
     server_momentum: float = 0.0
 
     def __post_init__(self) -> None:
-        known("aggregation", self.aggregation, AGGREGATIONS)
-        between("mu", self.mu, 0.0, 1e6)
+        check_choice("aggregation", self.aggregation, AGGREGATIONS)
+        check_range("mu", self.mu, 0.0, 1e6)
         empty = [client for client, samples in enumerate(self.train) if not len(samples)]
         if empty or not len(self.train):
-            raise ValueError(f"train must hold at least one sample per client, got none for client {[*empty, 0][0]}")
+            raise ValueError(
+                f"train must hold at least one sample per client, got none for client {[*empty, 0][0]}"
+            )
         if not len(self.test):
             raise ValueError("test must hold at least one sample, got none")
-        epochs = array_of("epochs", self.epochs, (len(self.train),), 1, MANY)
+        epochs = check_array("epochs", self.epochs, (len(self.train),), 1, MAX_COUNT)
         if (epochs != np.floor(epochs)).any():
-            raise ValueError(f"epochs must be whole numbers, got {epochs[epochs != np.floor(epochs)][0]}")
+            raise ValueError(
+                f"epochs must be whole numbers, got {epochs[epochs != np.floor(epochs)][0]}"
+            )
 
     @property
     def shares(self) -> Floats:
@@ -78,10 +82,10 @@ class Options:
     max_norm: float = float("inf")
 
     def __post_init__(self) -> None:
-        known("mode", self.mode, MODES)
-        known("precision", self.precision, PRECISIONS)
+        check_choice("mode", self.mode, MODES)
+        check_choice("precision", self.precision, PRECISIONS)
         if self.slots is not None:
-            whole("slots", self.slots, 1, MANY)
+            check_int("slots", self.slots, 1, MAX_COUNT)
         if not self.max_norm > 0:
             raise ValueError(f"max_norm must be above 0, got {self.max_norm!r}")
 
@@ -90,7 +94,13 @@ class Engine:
     """Trains, aggregates and evaluates all runs; the loop tells it who is asked and whose answer arrives."""
 
     def __init__(
-        self, modules: Sequence[nn.Module], x: Tensor, y: Tensor, runs: Sequence[Run], sgd: Sgd, options: Options | None = None
+        self,
+        modules: Sequence[nn.Module],
+        x: Tensor,
+        y: Tensor,
+        runs: Sequence[Run],
+        sgd: Sgd,
+        options: Options | None = None,
     ) -> None:
         self.options = options = options or Options()
         self.device = device_of(options.device)
@@ -101,14 +111,22 @@ class Engine:
         self.x, self.y = x.to(self.device), y.to(self.device)
         self.models = torch.stack([flat_weights(module).to(self.device) for module in modules])
         self.velocity = torch.zeros_like(self.models)
-        self.shares = torch.tensor(np.stack([run.shares for run in runs]), dtype=torch.float32, device=self.device)
-        self.workers = Workers(self.module, (os.cpu_count() or 1) if self.device.type == "cpu" else 0)
+        self.shares = torch.tensor(
+            np.stack([run.shares for run in runs]), dtype=torch.float32, device=self.device
+        )
+        self.workers = Workers(
+            self.module, (os.cpu_count() or 1) if self.device.type == "cpu" else 0
+        )
         self._dtype = PRECISIONS[options.precision]
         if self.device.type == "cuda":
-            torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.precision == "tf32"
+            torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = (
+                options.precision == "tf32"
+            )
             torch.backends.cudnn.benchmark = True  # evaluation repeats the same shapes
         self._compiled = options.compiled and self.device.type == "cuda"
-        self._compiled_forward = compiled(forward_of(for_many_models(self.module.eval()))) if self._compiled else None
+        self._compiled_forward = (
+            compiled(forward_of(for_many_models(self.module.eval()))) if self._compiled else None
+        )
         self.slots = options.slots  # unless given, decided in the first round that trains
         self.mode = self._choose_mode() if options.mode == "auto" else options.mode
         self._trainer: Together | OneByOne | None = None
@@ -147,10 +165,14 @@ class Engine:
         """Return accuracy and mean loss of every run [R] on the data its clients reserved, or on these samples."""
 
         def of_run(run: int) -> Tensor:
-            each, right = self._outputs(run, *self._test_data(self.runs[run].test if samples is None else samples))
+            each, right = self._outputs(
+                run, *self._test_data(self.runs[run].test if samples is None else samples)
+            )
             return torch.stack([right.double().mean(), each.double().mean()])
 
-        accuracy, loss = torch.stack(self.workers.map(of_run, range(len(self.runs)))).cpu().numpy().T
+        accuracy, loss = (
+            torch.stack(self.workers.map(of_run, range(len(self.runs)))).cpu().numpy().T
+        )
         return accuracy, loss
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -162,8 +184,13 @@ class Engine:
         for name, mine in self.state_dict().items():
             if name not in state or state[name].shape != mine.shape:
                 got = tuple(state[name].shape) if name in state else "nothing"
-                raise ValueError(f"{name} of the state must have shape {tuple(mine.shape)}, got {got}")
-        self.models, self.velocity = state["models"].to(self.device), state["velocity"].to(self.device)
+                raise ValueError(
+                    f"{name} of the state must have shape {tuple(mine.shape)}, got {got}"
+                )
+        self.models, self.velocity = (
+            state["models"].to(self.device),
+            state["velocity"].to(self.device),
+        )
 
     @property
     def model_bytes(self) -> int:
@@ -185,10 +212,18 @@ class Engine:
 
     def _suitable_slots(self, cohort: int) -> int:
         each = [zip(run.train, run.epochs.tolist(), strict=True) for run in self.runs]
-        steps = np.array([epochs * -(-len(samples) // self.sgd.batch_size) for run in each for samples, epochs in run])
+        steps = np.array(
+            [
+                epochs * -(-len(samples) // self.sgd.batch_size)
+                for run in each
+                for samples, epochs in run
+            ]
+        )
         # of weights, gradients and activations, what surely suffices
         bytes_per_slot = 10 * self.model_bytes + 400 * self.sgd.batch_size * self.x[:1].numel() * 4
-        return slots_for(cohort * len(self.runs) / self.workers.count, steps, self.device, bytes_per_slot)
+        return slots_for(
+            cohort * len(self.runs) / self.workers.count, steps, self.device, bytes_per_slot
+        )
 
     def _choose_mode(self) -> str:
         """Return the faster way for this model on this machine, by a short measurement of the same few jobs."""
@@ -198,20 +233,32 @@ class Engine:
         clients = np.arange(min(8, len(self.runs[0].train)))
         whole = self._jobs(0, np.repeat(np.arange(enough), clients.size), np.tile(clients, enough))
         jobs = Jobs(whole.run, [rows[:3] for rows in whole.batches], whole.mu)
-        busy = -(-whole.run.size // self.workers.count)  # slots without a job would count against stepping together
+        busy = -(
+            -whole.run.size // self.workers.count
+        )  # slots without a job would count against stepping together
         slots = min(busy, self.slots or busy)
-        return faster({mode: self._make_trainer(mode, slots) for mode in ("together", "one-by-one")}, self.models, jobs)
+        return faster(
+            {mode: self._make_trainer(mode, slots) for mode in ("together", "one-by-one")},
+            self.models,
+            jobs,
+        )
 
     def _jobs(self, round: int, run: Ints, client: Ints) -> Jobs:
         orders = []
         for r, c in zip(run.tolist(), client.tolist(), strict=True):
             chance = stream(self.runs[r].seed, "batches", round, c)
-            orders.append(batches(self.runs[r].train[c], int(self.runs[r].epochs[c]), self.sgd.batch_size, chance))
+            orders.append(
+                batches(
+                    self.runs[r].train[c], int(self.runs[r].epochs[c]), self.sgd.batch_size, chance
+                )
+            )
         return Jobs(run, orders, torch.tensor([self.runs[r].mu for r in run.tolist()]))
 
     def _valid(self, trained: Trained) -> Tensor:
         norms = torch.linalg.vector_norm(trained.change, dim=1)
-        sound: Tensor = torch.isfinite(norms) & torch.isfinite(trained.loss) & (norms <= self.options.max_norm)
+        sound: Tensor = (
+            torch.isfinite(norms) & torch.isfinite(trained.loss) & (norms <= self.options.max_norm)
+        )
         return sound
 
     def _sums(self, change: Tensor, good: Tensor, run: Ints, client: Ints) -> tuple[Tensor, Tensor]:
@@ -224,15 +271,21 @@ class Engine:
 
     def _aggregate(self, change: Tensor, weight: Tensor) -> None:
         of_rule = {
-            name: rule(change, weight) for name, rule in AGGREGATIONS.items() if any(r.aggregation == name for r in self.runs)
+            name: rule(change, weight)
+            for name, rule in AGGREGATIONS.items()
+            if any(r.aggregation == name for r in self.runs)
         }
-        chosen = torch.stack([of_rule[run.aggregation][place] for place, run in enumerate(self.runs)])
+        chosen = torch.stack(
+            [of_rule[run.aggregation][place] for place, run in enumerate(self.runs)]
+        )
         rate = torch.tensor([run.server_rate for run in self.runs], device=self.device)
         momentum = torch.tensor([run.server_momentum for run in self.runs], device=self.device)
         some, remembers = (weight > 0)[:, None], (momentum > 0)[:, None]
         models, velocity = server_step(self.models, chosen, self.velocity, rate, momentum)
         self.models = torch.where(some, models, self.models)
-        self.velocity = torch.where(some & remembers, velocity, self.velocity)  # zeros without momentum: small checkpoints
+        self.velocity = torch.where(
+            some & remembers, velocity, self.velocity
+        )  # zeros without momentum: small checkpoints
 
     def _gather(self, samples: Ints) -> tuple[Tensor, Tensor]:
         """Return inputs and labels of these samples, ready for the forward pass."""
@@ -243,17 +296,27 @@ class Engine:
     def _test_data(self, samples: Ints) -> tuple[Tensor, Tensor]:
         """Return the same for test samples, gathered once: runs that share a partition share them."""
         if id(samples) not in self._tests:
-            self._tests[id(samples)] = samples, *self._gather(samples)  # kept, so that no other array gets its id
+            self._tests[id(samples)] = (
+                samples,
+                *self._gather(samples),
+            )  # kept, so that no other array gets its id
         return self._tests[id(samples)][1:]
 
     @torch.no_grad()
     def _outputs(self, run: int, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Return the loss of each sample and whether it was classified right."""
-        weights, forward = self.models[run].to(self._dtype), forward_of(self.workers.module().eval())
+        weights, forward = (
+            self.models[run].to(self._dtype),
+            forward_of(self.workers.module().eval()),
+        )
         of_whole_batches = self._compiled_forward or forward  # compiled for one shape
         losses, rights = [], []
-        for part, labels in zip(torch.split(x, EVALUATION_BATCH), torch.split(y, EVALUATION_BATCH), strict=True):
-            logits = (of_whole_batches if len(part) == EVALUATION_BATCH else forward)(weights, part).float()
+        for part, labels in zip(
+            torch.split(x, EVALUATION_BATCH), torch.split(y, EVALUATION_BATCH), strict=True
+        ):
+            logits = (of_whole_batches if len(part) == EVALUATION_BATCH else forward)(
+                weights, part
+            ).float()
             losses.append(cross_entropy(logits, labels, reduction="none"))
             rights.append(logits.argmax(dim=1) == labels)
         return torch.cat(losses), torch.cat(rights)
@@ -272,5 +335,7 @@ def device_of(name: str) -> torch.device:
         device = torch.device(name)
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise ValueError(f"device must be one that PyTorch can use here, got {name!r}: {str(error).splitlines()[0]}") from None
+        raise ValueError(
+            f"device must be one that PyTorch can use here, got {name!r}: {str(error).splitlines()[0]}"
+        ) from None
     return device

@@ -7,16 +7,20 @@ import torch
 from torch import Tensor, nn
 
 from fedcohort.arrays import Ints
-from fedcohort.checks import array_of
+from fedcohort.checks import check_array
 from fedcohort.learning.models import refuse_shared_statistics
 
-Owned = tuple[Sequence[Ints], Ints]  # samples that each client of a run trains on, and those it is tested on
+Owned = tuple[
+    Sequence[Ints], Ints
+]  # samples that each client of a run trains on, and those it is tested on
 
 
 def refuse_unfit(modules: Sequence[nn.Module], x: Tensor, y: Tensor, runs: Sequence[Owned]) -> None:
     """Refuse modules, samples and runs that do not fit together."""
     if not runs or len(modules) != len(runs):
-        raise ValueError(f"modules must be one per run, at least one, got {len(modules)} for {len(runs)} runs")
+        raise ValueError(
+            f"modules must be one per run, at least one, got {len(modules)} for {len(runs)} runs"
+        )
     for module in modules:
         refuse_shared_statistics(module)
         shapes = [part.shape for part in module.parameters()]
@@ -28,12 +32,14 @@ def refuse_unfit(modules: Sequence[nn.Module], x: Tensor, y: Tensor, runs: Seque
         raise ValueError(f"x and y must be equally long, got {len(x)} and {len(y)}")
     if x.dtype != torch.float32 or y.dtype != torch.int64:
         raise ValueError(f"x must be float32 and y int64, got {x.dtype} and {y.dtype}")
-    array_of("y", y.cpu().numpy(), (len(y),), 0, _classes(modules[0], x) - 1)
+    check_array("y", y.cpu().numpy(), (len(y),), 0, _classes(modules[0], x) - 1)
     for train, test in runs:
         if len(train) != len(runs[0][0]):
-            raise ValueError(f"runs must have as many clients each, {len(runs[0][0])}, got {len(train)}")
+            raise ValueError(
+                f"runs must have as many clients each, {len(runs[0][0])}, got {len(train)}"
+            )
         for name, samples in (("train", np.concatenate(train)), ("test", test)):
-            array_of(name, samples, (len(samples),), 0, len(y) - 1)
+            check_array(name, samples, (len(samples),), 0, len(y) - 1)
 
 
 def _classes(module: nn.Module, x: Tensor) -> int:

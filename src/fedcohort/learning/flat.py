@@ -19,7 +19,9 @@ def views(flat: Tensor, module: nn.Module) -> dict[str, Tensor]:
     """Return a vector [P] as the module's named parameters, without a copy."""
     shapes = {name: p.shape for name, p in module.named_parameters()}
     parts = torch.split(flat, [prod(shape) for shape in shapes.values()])
-    return {name: part.view(shape) for part, (name, shape) in zip(parts, shapes.items(), strict=True)}
+    return {
+        name: part.view(shape) for part, (name, shape) in zip(parts, shapes.items(), strict=True)
+    }
 
 
 def forward_of(module: nn.Module) -> Forward:

@@ -39,7 +39,9 @@ def _maxima(
             held = inside
             if OVER:  # windows may reach over the border
                 held &= ((row * STRIDE + i < H) & (column * STRIDE + j < W))[:, None]
-            value = tl.load(x + corner[:, None] + (i * W + j) * C + channel, held, float("-inf")).to(tl.float32)
+            value = tl.load(
+                x + corner[:, None] + (i * W + j) * C + channel, held, float("-inf")
+            ).to(tl.float32)
             better = (value > best) | (value != value)  # what is not a number is passed on
             best = tl.where(better, value, best)
             at = tl.where(better, i * K + j, at).to(tl.int8)
@@ -64,9 +66,16 @@ def _to_winners(
             i, j = row - up * STRIDE, column - left * STRIDE  # and where in it
             held = (up >= 0) & (up < OH) & (left >= 0) & (left < OW) & (i < K) & (j < K)
             place = ((image.to(tl.int64) * OH + up) * OW + left)[:, None] * C + channel
-            won = tl.load(winner + place, held[:, None] & inside, -1).to(tl.int32) == (i * K + j)[:, None]
-            total += tl.where(won, tl.load(slope + place, held[:, None] & inside, 0.0).to(tl.float32), 0.0)
-    tl.store(into + pixel.to(tl.int64)[:, None] * C + channel, total.to(into.dtype.element_ty), inside)
+            won = (
+                tl.load(winner + place, held[:, None] & inside, -1).to(tl.int32)
+                == (i * K + j)[:, None]
+            )
+            total += tl.where(
+                won, tl.load(slope + place, held[:, None] & inside, 0.0).to(tl.float32), 0.0
+            )
+    tl.store(
+        into + pixel.to(tl.int64)[:, None] * C + channel, total.to(into.dtype.element_ty), inside
+    )
 
 
 @triton.jit
@@ -83,7 +92,9 @@ def _to_patches(
     value = tl.load(x + corner[:, None] + within[None, :], inside, 0.0)
     value = tl.where((k == LENGTH)[None, :], 1.0, value)
     place = pixel.to(tl.int64)[:, None] * ROW + k[None, :]
-    tl.store(out + place, value.to(out.dtype.element_ty), (pixel < pixels)[:, None] & (k < ROW)[None, :])
+    tl.store(
+        out + place, value.to(out.dtype.element_ty), (pixel < pixels)[:, None] & (k < ROW)[None, :]
+    )
 
 
 @custom_op("fedcohort::max_pool", mutates_args=())
@@ -98,7 +109,9 @@ def _max_pool(x: Tensor, size: int, stride: int, ceil: bool) -> tuple[Tensor, Te
 
 
 @custom_op("fedcohort::max_pool_slope", mutates_args=())
-def _max_pool_slope(slope: Tensor, winner: Tensor, height: int, width: int, size: int, stride: int) -> Tensor:
+def _max_pool_slope(
+    slope: Tensor, winner: Tensor, height: int, width: int, size: int, stride: int
+) -> Tensor:
     slope, winner = slope.contiguous(), winner.contiguous()
     into: Tensor = _like_images(slope, winner, height, width, size, stride)
     count, channels = into.shape[:3].numel(), slope.shape[3]
@@ -114,7 +127,19 @@ def _patches(x: Tensor, height: int, width: int, down: int, across: int) -> Tens
     out: Tensor = _like_patches(x, height, width, down, across)
     count, row, length = out.shape[:3].numel(), out.shape[3], x.shape[1] * height * width
     wide, pixels = _tile(row, PATCHES[0])
-    numbers = (count, *x.shape[1:], *out.shape[1:3], down, across, height, width, length, row, wide, pixels)
+    numbers = (
+        count,
+        *x.shape[1:],
+        *out.shape[1:3],
+        down,
+        across,
+        height,
+        width,
+        length,
+        row,
+        wide,
+        pixels,
+    )
     _to_patches[triton.cdiv(count, pixels),](x, out, *numbers, num_warps=PATCHES[1])
     return out
 
@@ -134,7 +159,9 @@ def _like_pooled(x: Tensor, size: int, stride: int, ceil: bool) -> tuple[Tensor,
 
 
 @_max_pool_slope.register_fake
-def _like_images(slope: Tensor, winner: Tensor, height: int, width: int, size: int, stride: int) -> Tensor:
+def _like_images(
+    slope: Tensor, winner: Tensor, height: int, width: int, size: int, stride: int
+) -> Tensor:
     return slope.new_empty((slope.shape[0], height, width, slope.shape[3]))
 
 
@@ -142,7 +169,9 @@ def _like_images(slope: Tensor, winner: Tensor, height: int, width: int, size: i
 def _like_patches(x: Tensor, height: int, width: int, down: int, across: int) -> Tensor:
     images, channels, rows, columns = x.shape
     row = channels * height * width + 1
-    return x.new_empty((images, (rows - height) // down + 1, (columns - width) // across + 1, row + -row % ALIGNED))
+    return x.new_empty(
+        (images, (rows - height) // down + 1, (columns - width) // across + 1, row + -row % ALIGNED)
+    )
 
 
 def _over_images(operation: Any) -> None:
@@ -155,7 +184,10 @@ def _over_images(operation: Any) -> None:
             if isinstance(arg, Tensor)
         ]
         made = operation(*(tensor.flatten(0, 1) for tensor in tensors), *args[len(tensors) :])
-        many = tuple(one.unflatten(0, tensors[0].shape[:2]) for one in (made if isinstance(made, tuple) else (made,)))
+        many = tuple(
+            one.unflatten(0, tensors[0].shape[:2])
+            for one in (made if isinstance(made, tuple) else (made,))
+        )
         return (many, (0,) * len(many)) if isinstance(made, tuple) else (many[0], 0)
 
     operation.register_vmap(rule)
@@ -195,7 +227,12 @@ class _MaxPool(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, slope: Tensor, _: Any) -> Any:
-        return _MaxPoolSlope.apply(slope, *ctx.saved_tensors, *ctx.image, *ctx.window), None, None, None
+        return (
+            _MaxPoolSlope.apply(slope, *ctx.saved_tensors, *ctx.image, *ctx.window),
+            None,
+            None,
+            None,
+        )
 
 
 class _Patches(torch.autograd.Function):
@@ -214,7 +251,13 @@ class _Patches(torch.autograd.Function):
     def backward(ctx: Any, slope: Tensor) -> Any:
         height, width, down, across = ctx.window
         columns = slope[..., : ctx.channels * height * width].flatten(1, 2).transpose(1, 2)
-        return fold(columns, ctx.image, (height, width), stride=(down, across)), None, None, None, None
+        return (
+            fold(columns, ctx.image, (height, width), stride=(down, across)),
+            None,
+            None,
+            None,
+            None,
+        )
 
 
 def max_pool(x: Tensor, size: int, stride: int, ceil: bool = False) -> Tensor:

@@ -44,12 +44,20 @@ class MatmulConv2d(nn.Module):
         filters, channels, height, width = self.weight.shape
         (down, across), x = self.stride, x.permute(0, 2, 3, 1)
         rows, columns = (x.shape[1] - height) // down + 1, (x.shape[2] - width) // across + 1
-        strips = torch.cat([x[:, :, j : j + across * (columns - 1) + 1 : across] for j in range(width)], dim=-1)
+        strips = torch.cat(
+            [x[:, :, j : j + across * (columns - 1) + 1 : across] for j in range(width)], dim=-1
+        )
         kernel = self.weight.permute(3, 1, 2, 0).reshape(width * channels, height * filters)
         spare = -(width * channels) % ALIGNED if x.is_cuda else 0
-        strips, kernel = nn.functional.pad(strips, (0, spare)), nn.functional.pad(kernel, (0, 0, 0, spare))
+        strips, kernel = (
+            nn.functional.pad(strips, (0, spare)),
+            nn.functional.pad(kernel, (0, 0, 0, spare)),
+        )
         by_row = (strips.flatten(0, 2) @ kernel).view(*strips.shape[:3], height * filters)
-        parts = [by_row[:, i : i + down * (rows - 1) + 1 : down, :, i * filters : (i + 1) * filters] for i in range(height)]
+        parts = [
+            by_row[:, i : i + down * (rows - 1) + 1 : down, :, i * filters : (i + 1) * filters]
+            for i in range(height)
+        ]
         return sum(parts[1:], parts[0]) if self.bias is None else sum(parts, self.bias)
 
 
@@ -64,7 +72,9 @@ class ChannelsLastMaxPool2d(nn.Module):
         """Return the pooled images [B, C, H, W]."""
         from fedcohort.learning.kernels import max_pool
 
-        return max_pool(x.permute(0, 2, 3, 1), self.size, self.stride, self.ceil).permute(0, 3, 1, 2)
+        return max_pool(x.permute(0, 2, 3, 1), self.size, self.stride, self.ceil).permute(
+            0, 3, 1, 2
+        )
 
 
 def _patches(x: Tensor, height: int, width: int, down: int, across: int) -> Tensor:
@@ -97,7 +107,12 @@ def for_many_models(module: nn.Module) -> nn.Module:
 
 def _other(layer: nn.Module, kernels: bool) -> nn.Module | None:
     """Return what stands for a layer: only for the plain ones, for a subclass may do anything."""
-    if type(layer) is nn.Conv2d and layer.groups == 1 and layer.dilation == (1, 1) and layer.padding_mode == "zeros":
+    if (
+        type(layer) is nn.Conv2d
+        and layer.groups == 1
+        and layer.dilation == (1, 1)
+        and layer.padding_mode == "zeros"
+    ):
         return None if isinstance(layer.padding, str) else MatmulConv2d(layer)
     if type(layer) is nn.MaxPool2d and kernels:
         size, stride, places = layer.kernel_size, layer.stride, torch.iinfo(torch.int8).max

@@ -19,7 +19,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.functional import cross_entropy
 
 from fedcohort.arrays import Ints
-from fedcohort.checks import MANY, between, positive, whole
+from fedcohort.checks import MAX_COUNT, check_int, check_positive, check_range
 from fedcohort.learning.flat import flat_weights, forward_of, views
 from fedcohort.learning.layers import for_many_models
 from fedcohort.learning.schedule import pack
@@ -38,9 +38,9 @@ class Sgd:
     batch_size: int = 40
 
     def __post_init__(self) -> None:
-        positive("rate", self.rate)
-        between("momentum", self.momentum, 0.0, 1.0)
-        whole("batch_size", self.batch_size, 1, MANY)
+        check_positive("rate", self.rate)
+        check_range("momentum", self.momentum, 0.0, 1.0)
+        check_int("batch_size", self.batch_size, 1, MAX_COUNT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,9 @@ class Jobs:
 
     def only(self, which: Ints) -> "Jobs":
         """Return some of the jobs."""
-        return Jobs(self.run[which], [self.batches[job] for job in which], self.mu[torch.from_numpy(which)])
+        return Jobs(
+            self.run[which], [self.batches[job] for job in which], self.mu[torch.from_numpy(which)]
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,14 +108,21 @@ class Together:
         samples = torch.from_numpy(order).to(device)
         # a place without a sample repeats one of its job
         own = torch.where(samples >= 0, samples, samples[..., :1]).clamp_min(0)
-        run, slot, mus = torch.from_numpy(jobs.run).to(device), torch.from_numpy(plan.slot).to(device), jobs.mu.to(device)
+        run, slot, mus = (
+            torch.from_numpy(jobs.run).to(device),
+            torch.from_numpy(plan.slot).to(device),
+            jobs.mu.to(device),
+        )
         begins, ends = _by_step(plan.start, device), _by_step(plan.start + plan.steps - 1, device)
 
         step = self._step()
         weights = models[torch.zeros(self.slots, dtype=torch.int64, device=device)]
         velocity, anchor = torch.zeros_like(weights), weights.clone()
         mu, total = torch.zeros(self.slots, device=device), torch.zeros(self.slots, device=device)
-        change, loss = torch.empty((count, models.shape[1]), device=device), torch.empty(count, device=device)
+        change, loss = (
+            torch.empty((count, models.shape[1]), device=device),
+            torch.empty(count, device=device),
+        )
         for now in range(plan.length):
             if now in begins:
                 new = begins[now]
@@ -121,7 +130,9 @@ class Together:
                 weights[at] = anchor[at] = models[run[new]]
                 velocity[at], total[at], mu[at] = 0.0, 0.0, mus[new]
             known, counts = own[now], (samples[now] >= 0).float()
-            weights, velocity, value = step(weights, velocity, anchor, mu, self.x[known], self.y[known], counts)
+            weights, velocity, value = step(
+                weights, velocity, anchor, mu, self.x[known], self.y[known], counts
+            )
             total = total + value
             if now in ends:
                 done = ends[now]
@@ -142,7 +153,12 @@ class Together:
 def batched_step(module: nn.Module, sgd: Sgd, dtype: torch.dtype) -> Step:
     """Return one SGD step of many models [S, P] on a batch each [S, B, ...]; counts [S, B] is 0 where there is no sample."""
     forward = forward_of(for_many_models(module).train())
-    moving = torch.cat([torch.full((p.numel(),), float(p.requires_grad), device=p.device) for p in module.parameters()])
+    moving = torch.cat(
+        [
+            torch.full((p.numel(),), float(p.requires_grad), device=p.device)
+            for p in module.parameters()
+        ]
+    )
     frozen = not bool(moving.all())
 
     def loss_of(weights: Tensor, x: Tensor, y: Tensor, counts: Tensor) -> Tensor:
@@ -152,7 +168,13 @@ def batched_step(module: nn.Module, sgd: Sgd, dtype: torch.dtype) -> Step:
     gradient = vmap(grad_and_value(loss_of), randomness="different")
 
     def step(
-        weights: Tensor, velocity: Tensor, anchor: Tensor, mu: Tensor, x: Tensor, y: Tensor, counts: Tensor
+        weights: Tensor,
+        velocity: Tensor,
+        anchor: Tensor,
+        mu: Tensor,
+        x: Tensor,
+        y: Tensor,
+        counts: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor]:
         slope, loss = gradient(weights, x, y, counts)
         slope = slope * moving if frozen else slope
@@ -183,7 +205,10 @@ def _lengths(jobs: Jobs) -> Ints:
 
 def _by_step(steps: Ints, device: torch.device) -> dict[int, Tensor]:
     """Return which jobs begin or end at each step."""
-    return {int(step): torch.from_numpy(np.flatnonzero(steps == step)).to(device) for step in np.unique(steps)}
+    return {
+        int(step): torch.from_numpy(np.flatnonzero(steps == step)).to(device)
+        for step in np.unique(steps)
+    }
 
 
 class OneByOne:
@@ -211,11 +236,15 @@ class OneByOne:
         with torch.no_grad():
             for weight, anchor in zip(weights, anchors, strict=True):
                 weight.copy_(anchor)
-        optimiser = torch.optim.SGD(weights, lr=self.sgd.rate, momentum=self.sgd.momentum, fused=True)
+        optimiser = torch.optim.SGD(
+            weights, lr=self.sgd.rate, momentum=self.sgd.momentum, fused=True
+        )
         order = torch.from_numpy(rows[rows >= 0]).to(start.device)
         sizes = (rows >= 0).sum(axis=1).tolist()
         total = 0.0
-        for x, y in zip(torch.split(self.x[order], sizes), torch.split(self.y[order], sizes), strict=True):
+        for x, y in zip(
+            torch.split(self.x[order], sizes), torch.split(self.y[order], sizes), strict=True
+        ):
             optimiser.zero_grad()
             loss = cross_entropy(module(x), y)
             loss.backward()  # type: ignore[no-untyped-call]

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from fedcohort.checks import known
+from fedcohort.checks import check_choice
 
 
 class Cnn(nn.Module):
@@ -36,14 +36,18 @@ class Cnn(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return logits [B, classes] of images [B, C, H, W]."""
-        x = torch.relu(self.pool(self.conv1(x)))  # the same as pooling last, on a quarter of the numbers
+        x = torch.relu(
+            self.pool(self.conv1(x))
+        )  # the same as pooling last, on a quarter of the numbers
         x = torch.relu(self.pool(self.conv2(x)))
         x = torch.relu(self.full1(x.flatten(1)))
         logits: Tensor = self.out(torch.relu(self.full2(x)))
         return logits
 
 
-def cifar_cnn(shape: tuple[int, ...], classes: int, pool: int = 2, padding: int = 0, ceil: bool = False) -> nn.Module:
+def cifar_cnn(
+    shape: tuple[int, ...], classes: int, pool: int = 2, padding: int = 0, ceil: bool = False
+) -> nn.Module:
     """Return the paper's network for CIFAR-10: 64 channels, 384 and 192 hidden units."""
     return Cnn(shape, classes, 64, (384, 192), pool, padding, ceil)
 
@@ -98,8 +102,10 @@ MODELS: dict[str, Maker] = {
 
 def make_model(model: str | Maker, shape: tuple[int, ...], classes: int, seed: int) -> nn.Module:
     """Return a freshly initialised model for samples of this shape; the same seed gives the same weights."""
-    make = MODELS[known("model", model, MODELS)] if isinstance(model, str) else model
-    with torch.random.fork_rng(devices=[]):  # modules draw their weights from the global generator: lend it a seed
+    make = MODELS[check_choice("model", model, MODELS)] if isinstance(model, str) else model
+    with torch.random.fork_rng(
+        devices=[]
+    ):  # modules draw their weights from the global generator: lend it a seed
         torch.default_generator.manual_seed(seed)
         try:
             made = make(shape, classes)
@@ -108,9 +114,13 @@ def make_model(model: str | Maker, shape: tuple[int, ...], classes: int, seed: i
                 logits = made(torch.zeros(2, *shape))
         except (RuntimeError, IndexError, TypeError, ZeroDivisionError) as error:
             reason = str(error).splitlines()[0]
-            raise ValueError(f"model must fit samples of shape {tuple(shape)}, got {model!r}: {reason}") from None
+            raise ValueError(
+                f"model must fit samples of shape {tuple(shape)}, got {model!r}: {reason}"
+            ) from None
     if logits.shape != (2, classes):
-        raise ValueError(f"model must return logits of shape (batch, {classes}), got {tuple(logits.shape)} for a batch of 2")
+        raise ValueError(
+            f"model must return logits of shape (batch, {classes}), got {tuple(logits.shape)} for a batch of 2"
+        )
     return made
 
 

@@ -40,5 +40,7 @@ def batches(samples: Ints, epochs: int, batch_size: int, rng: np.random.Generato
     """Return the samples of every step [steps, B], each epoch in a new order; -1 fills up the last batch of an epoch."""
     per_epoch = -(-samples.size // batch_size)
     order = np.full((epochs, per_epoch * batch_size), -1, dtype=np.int64)
-    order[:, : samples.size] = rng.permuted(np.broadcast_to(samples, (epochs, samples.size)), axis=-1)
+    order[:, : samples.size] = rng.permuted(
+        np.broadcast_to(samples, (epochs, samples.size)), axis=-1
+    )
     return order.reshape(epochs * per_epoch, batch_size)

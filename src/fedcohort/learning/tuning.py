@@ -10,7 +10,9 @@ from fedcohort.arrays import Ints
 from fedcohort.learning.local import Jobs, OneByOne, Together
 
 CPU_SLOTS = 128  # more do not help: the weights no longer fit the cache
-CPU_SLOTS_PER_ASKED = 0.35  # clients; fewer than answer, so that slots get several jobs of unequal length
+CPU_SLOTS_PER_ASKED = (
+    0.35  # clients; fewer than answer, so that slots get several jobs of unequal length
+)
 GPU_SLOTS_PER_ASKED = 0.7  # a GPU wants enough at a time to be busy for a while
 SLOW = 5.0  # seconds of a measurement beyond which warming up no longer counts
 
@@ -21,7 +23,12 @@ def slots_for(asked: float, steps: Ints, device: torch.device, bytes_per_slot: i
     asked: clients per round and worker, of all runs; steps: how long each client trains.
     """
     on_cpu = device.type == "cpu"
-    typical = (CPU_SLOTS_PER_ASKED if on_cpu else GPU_SLOTS_PER_ASKED) * asked * steps.mean() / steps.max()
+    typical = (
+        (CPU_SLOTS_PER_ASKED if on_cpu else GPU_SLOTS_PER_ASKED)
+        * asked
+        * steps.mean()
+        / steps.max()
+    )
     most = CPU_SLOTS if on_cpu else max(1, int(0.6 * free_memory(device) / bytes_per_slot))
     return max(8, int(min(typical, most)) // 8 * 8)
 

@@ -23,7 +23,11 @@ class Workers:
     def __init__(self, module: nn.Module, threads: int) -> None:
         self._module, self._own = module, local()
         self.count = max(threads, 1)
-        self._pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) if threads else None
+        self._pool = (
+            ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
+            if threads
+            else None
+        )
 
     def module(self) -> nn.Module:
         """Return the calling thread's own copy."""

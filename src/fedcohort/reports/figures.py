@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Floats, Ints
+from fedcohort.files import atomic_write
 from fedcohort.reports.palette import PALETTE, colour_of, style_of
-from fedcohort.store import written_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,13 +73,17 @@ def save_figures(figures: Mapping[str, Figure], folder: Path) -> list[Path]:
     """Write every figure as PNG and SVG; return the paths."""
     paths = [folder / f"{name}.{kind}" for name in figures for kind in ("png", "svg")]
     for path in paths:
-        with written_whole(path) as draft, _style():
-            figures[path.stem].savefig(draft, dpi=160, metadata={"Date": None} if path.suffix == ".svg" else None)
+        with atomic_write(path) as draft, _style():
+            figures[path.stem].savefig(
+                draft, dpi=160, metadata={"Date": None} if path.suffix == ".svg" else None
+            )
     return paths
 
 
 @_styled
-def selections_per_class(counts: Mapping[str, Ints], classes: Ints, rates: Sequence[float]) -> Figure:
+def selections_per_class(
+    counts: Mapping[str, Ints], classes: Ints, rates: Sequence[float]
+) -> Figure:
     """Draw box plots of the times each client was asked, one panel per scheme, one box per class, equal scales."""
     figure, panels = _grid(len(counts), 3, 2.3, 2.0)
     highest = max(int(times.max()) for times in counts.values())
@@ -115,7 +119,9 @@ def over_rounds(panels: Mapping[str, Mapping[str, npt.NDArray[Any]]]) -> Figure:
 
 
 @_styled
-def regret_and_bounds(panels: Mapping[str, Mapping[str, Floats]], bounds: Mapping[str, Mapping[str, Floats]]) -> Figure:
+def regret_and_bounds(
+    panels: Mapping[str, Mapping[str, Floats]], bounds: Mapping[str, Mapping[str, Floats]]
+) -> Figure:
     """Draw regret [S, T] over rounds beside the curves [T] that should bound it, one panel per case."""
     figure, axes = _grid(len(panels), 3, 2.6, 2.5)
     for panel, (case, curves) in zip(axes, panels.items(), strict=True):
@@ -123,7 +129,12 @@ def regret_and_bounds(panels: Mapping[str, Mapping[str, Floats]], bounds: Mappin
             _band(panel, name, values, PALETTE[place])
         for place, (name, values) in enumerate(bounds[case].items()):
             panel.plot(
-                np.arange(1, values.size + 1), values, label=name, color="0.35", linestyle=STYLES[1 + place % 3], linewidth=1.0
+                np.arange(1, values.size + 1),
+                values,
+                label=name,
+                color="0.35",
+                linestyle=STYLES[1 + place % 3],
+                linewidth=1.0,
             )
         panel.set_title(case)
         panel.set_xlabel("round")
@@ -150,7 +161,14 @@ def accuracy_over_rounds(
             if seen.any():
                 _band(panel, name, values[:, seen], rounds=np.flatnonzero(seen) + 1)
             for at in (marks or {}).get(title, {}).get(name, ()):
-                panel.plot(*at, "o", color=colour_of(name), markersize=4, markeredgecolor="black", markeredgewidth=0.5)
+                panel.plot(
+                    *at,
+                    "o",
+                    color=colour_of(name),
+                    markersize=4,
+                    markeredgecolor="black",
+                    markeredgewidth=0.5,
+                )
         panel.set_title(title)
         panel.set_xlabel("round")
         lines, names = panel.get_legend_handles_labels()
@@ -180,16 +198,26 @@ def labels_per_client(counts: Ints) -> Figure:
         bottom = bottom + column
     panel.set(xlabel="client", ylabel="samples", xlim=(-0.6, len(counts) - 0.4))
     panel.grid(visible=False)
-    figure.legend(loc="outside right upper", title="label", fontsize=7, ncols=1 + counts.shape[1] // 14)
+    figure.legend(
+        loc="outside right upper", title="label", fontsize=7, ncols=1 + counts.shape[1] // 14
+    )
     return figure
 
 
-def _band(panel: Axes, name: str, values: npt.NDArray[Any], colour: str | None = None, rounds: Ints | None = None) -> None:
+def _band(
+    panel: Axes,
+    name: str,
+    values: npt.NDArray[Any],
+    colour: str | None = None,
+    rounds: Ints | None = None,
+) -> None:
     at = np.unique(np.linspace(0, values.shape[1] - 1, min(values.shape[1], POINTS)).astype(int))
     rounds, values = (at + 1 if rounds is None else rounds[at]), values[:, at]
     mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1) if len(values) > 1 else 0.0
     colour = colour or colour_of(name)
-    panel.plot(rounds, mean, label=name, color=colour, linestyle=STYLES[style_of(name)], linewidth=1.3)
+    panel.plot(
+        rounds, mean, label=name, color=colour, linestyle=STYLES[style_of(name)], linewidth=1.3
+    )
     panel.fill_between(rounds, mean - spread, mean + spread, color=colour, alpha=0.2, linewidth=0)
 
 

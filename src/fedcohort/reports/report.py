@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fedcohort.files import atomic_write, save_csv
 from fedcohort.reports.figures import Figure, available, save_figures
 from fedcohort.reports.markup import as_latex, as_latex_note, as_markdown
-from fedcohort.store import save_csv, written_whole
 
 Rows = Sequence[Mapping[str, Any]]
 NO_FIGURES = "No figures: they need pip install 'fedcohort[plots]'"
@@ -38,12 +38,16 @@ def write(report: Report, folder: Path) -> str:
     for title, rows in report.tables.items():
         text += f"\n## {title}\n\n{as_markdown(rows)}"
     text += "".join(f"\n{note}\n" for note in report.notes)
-    text += "".join(f"\n![{path.stem}]({path.name})\n" for path in pictures if path.suffix == ".svg")
-    with written_whole(folder / f"{report.name}.md") as draft:
+    text += "".join(
+        f"\n![{path.stem}]({path.name})\n" for path in pictures if path.suffix == ".svg"
+    )
+    with atomic_write(folder / f"{report.name}.md") as draft:
         draft.write_text(text, encoding="utf-8")
-    latex = "\n".join(as_latex(rows, f"{report.title}: {title}") for title, rows in report.tables.items())
+    latex = "\n".join(
+        as_latex(rows, f"{report.title}: {title}") for title, rows in report.tables.items()
+    )
     latex += "".join(f"\n{as_latex_note(note)}" for note in report.notes)
-    with written_whole(folder / f"{report.name}.tex") as draft:
+    with atomic_write(folder / f"{report.name}.tex") as draft:
         draft.write_text(latex, encoding="utf-8")
     if pictures:
         return f"Figures: {', '.join(path.name for path in pictures)}"

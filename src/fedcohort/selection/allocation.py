@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Bools, Floats
-from fedcohort.checks import between, whole
+from fedcohort.checks import check_int, check_range
 
 FAR_ABOVE = 100.0  # nats above rank ceil(rho): beyond any cap, as theta <= K w_(r) / (rho - r + 1)
 LARGEST_LOG = 1e300
@@ -42,14 +42,18 @@ def allocate(log_weights: npt.ArrayLike, cohort_size: int, floor: float = 0.0) -
     """Spread k inclusion probabilities by weight, none below the floor or above 1; with k = K everyone gets 1."""
     logs = np.asarray(log_weights, dtype=np.float64)
     if logs.ndim == 0 or logs.shape[-1] == 0:
-        raise ValueError(f"log_weights must be an array [..., K] with K of at least 1, got shape {logs.shape}")
+        raise ValueError(
+            f"log_weights must be an array [..., K] with K of at least 1, got shape {logs.shape}"
+        )
     if not (logs.max() <= LARGEST_LOG and logs.min() >= -LARGEST_LOG):  # nan compares false
         bad = logs[~(np.abs(logs) <= LARGEST_LOG)][0]
-        raise ValueError(f"log_weights must be finite, between -{LARGEST_LOG} and {LARGEST_LOG}, got {bad}")
+        raise ValueError(
+            f"log_weights must be finite, between -{LARGEST_LOG} and {LARGEST_LOG}, got {bad}"
+        )
     num_clients = logs.shape[-1]
-    size = whole("cohort_size", cohort_size, 1, num_clients)
+    size = check_int("cohort_size", cohort_size, 1, num_clients)
     most = size / num_clients
-    sigma = min(between("floor", floor, 0.0, most * (1 + TIE)), most)
+    sigma = min(check_range("floor", floor, 0.0, most * (1 + TIE)), most)
     rho = slots(size, num_clients, sigma)
     if not rho:  # nothing to give by weight
         none = np.zeros(logs.shape, dtype=np.bool_)
@@ -63,7 +67,9 @@ def allocate(log_weights: npt.ArrayLike, cohort_size: int, floor: float = 0.0) -
     return Allocation(inclusion, above_cap(logs, log_cap), log_cap)
 
 
-def allocate_among(available: Bools, log_weights: Floats, cohort_size: int, floors: Floats) -> Allocation:
+def allocate_among(
+    available: Bools, log_weights: Floats, cohort_size: int, floors: Floats
+) -> Allocation:
     """Allocate to the available clients alone, row by row; the others get 0 and are never capped."""
     inclusion = np.zeros(log_weights.shape)
     capped = np.zeros(log_weights.shape, dtype=np.bool_)
@@ -71,7 +77,11 @@ def allocate_among(available: Bools, log_weights: Floats, cohort_size: int, floo
     for row in np.ndindex(log_weights.shape[:-1]):
         ids = np.flatnonzero(available[row])
         part = allocate(log_weights[row][ids], cohort_size, float(floors[row]))
-        inclusion[row][ids], capped[row][ids], log_cap[row] = part.inclusion, part.capped, part.log_cap
+        inclusion[row][ids], capped[row][ids], log_cap[row] = (
+            part.inclusion,
+            part.capped,
+            part.log_cap,
+        )
     return Allocation(inclusion, capped, log_cap)
 
 

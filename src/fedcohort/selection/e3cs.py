@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Bools, Floats, Ints, State, pick, place
-from fedcohort.checks import MANY, between, known, positive, whole
+from fedcohort.checks import MAX_COUNT, check_choice, check_int, check_positive, check_range
 from fedcohort.rng import RngLike, as_rng, batch_shape
 from fedcohort.selection import large
 from fedcohort.selection.allocation import Allocation, above_cap, allocate, allocate_among
@@ -51,13 +51,13 @@ class E3CS:
         share: float = 1e-4,
         sampler: str = "systematic",
     ) -> None:
-        self.num_clients = whole("num_clients", num_clients, 1)
-        self.cohort_size = whole("cohort_size", cohort_size, 1, num_clients)
-        self.quota = quota if callable(quota) else constant(between("quota", quota, 0.0, 1.0))
-        self.update_rule = known("update", update, UPDATES)
+        self.num_clients = check_int("num_clients", num_clients, 1)
+        self.cohort_size = check_int("cohort_size", cohort_size, 1, num_clients)
+        self.quota = quota if callable(quota) else constant(check_range("quota", quota, 0.0, 1.0))
+        self.update_rule = check_choice("update", update, UPDATES)
         self.kind = f"E3CS {update}"
-        self.share = between("share", share, 0.0, 1.0)
-        self.sampler = known("sampler", sampler, SAMPLERS)
+        self.share = check_range("share", share, 0.0, 1.0)
+        self.sampler = check_choice("sampler", sampler, SAMPLERS)
         self.eta = self._rate(eta, horizon)
         self.rng = as_rng(rng, "selection")
         start = -log(num_clients) if update == "robust" else 0.0
@@ -78,19 +78,29 @@ class E3CS:
         if given.shape != wanted:
             raise ValueError(f"log_weights must have shape {wanted}, got {given.shape}")
         self._log_weights = given
-        self._weights: Floats | None = None  # e^log_weights, kept for large federations, where few change in a round
+        self._weights: Floats | None = (
+            None  # e^log_weights, kept for large federations, where few change in a round
+        )
 
     def select(self, round: int, available: npt.ArrayLike | None = None) -> Cohort:
         """Draw a cohort among the available; if they are fewer than k, ask them all, and if there is none, nobody."""
-        whole("round", round, 0)
+        check_int("round", round, 0)
         batch = batch_shape(self.rng)
         present = present_mask(available, self.num_clients, batch)
         size = reachable_size(self.cohort_size, present)
         if size:
             clients, inclusion, log_cap = self._draw(self.fraction(round) * size, size, present)
         else:
-            clients, inclusion, log_cap = np.empty((*batch, 0), dtype=np.int64), np.empty((*batch, 0)), np.full(batch, np.inf)
-        self.asked, self.present, self.log_cap = Cohort(round, clients, inclusion), present, np.asarray(log_cap)
+            clients, inclusion, log_cap = (
+                np.empty((*batch, 0), dtype=np.int64),
+                np.empty((*batch, 0)),
+                np.full(batch, np.inf),
+            )
+        self.asked, self.present, self.log_cap = (
+            Cohort(round, clients, inclusion),
+            present,
+            np.asarray(log_cap),
+        )
         return self.asked
 
     def update(self, outcome: Outcome) -> None:
@@ -104,7 +114,7 @@ class E3CS:
 
     def join(self, count: int = 1) -> None:
         """Add clients at the end, each with the mean weight of those known; ids of the others stay."""
-        count = whole("count", count, 1)
+        count = check_int("count", count, 1)
         mean = _log_sum(self.log_weights) - log(self.num_clients)
         logs = np.concatenate([self.log_weights, np.repeat(mean, count, axis=-1)], axis=-1)
         self.num_clients += count
@@ -121,12 +131,14 @@ class E3CS:
         size = reachable_size(self.cohort_size, present)
         if not size:
             shape = self.log_weights.shape
-            return Allocation(np.zeros(shape), np.zeros(shape, dtype=np.bool_), np.full(shape[:-1], np.inf))
+            return Allocation(
+                np.zeros(shape), np.zeros(shape, dtype=np.bool_), np.full(shape[:-1], np.inf)
+            )
         return self._allocate(self.fraction(round) * size, size, present)
 
     def fraction(self, round: int) -> float:
         """Return phi, the fraction of k/K that every client is granted in this round."""
-        return between(f"quota({round})", self.quota(round), 0.0, 1.0)
+        return check_range(f"quota({round})", self.quota(round), 0.0, 1.0)
 
     def state_dict(self) -> State:
         return snapshot(self, ("log_weights",), in_flight=("present", "log_cap"))
@@ -134,13 +146,17 @@ class E3CS:
     def load_state_dict(self, state: State) -> None:
         restore(self, state, ("log_weights",), in_flight=("present", "log_cap"))
 
-    def _draw(self, granted: float, size: int, present: Bools | None) -> tuple[Ints, Floats, Floats]:
+    def _draw(
+        self, granted: float, size: int, present: Bools | None
+    ) -> tuple[Ints, Floats, Floats]:
         """Return the clients, their inclusion probabilities and log theta; `granted` is sigma_t times the clients present."""
         if present is None and self.num_clients >= large.LARGE and self.sampler == "systematic":
             if self._weights is None:
                 with np.errstate(over="ignore"):
                     self._weights = np.exp(self.log_weights)
-            return large.draw(self.log_weights, self._weights, size, granted / self.num_clients, self.rng)
+            return large.draw(
+                self.log_weights, self._weights, size, granted / self.num_clients, self.rng
+            )
         allocation = self._allocate(granted, size, present)
         clients = SAMPLERS[self.sampler](allocation.inclusion, self.rng, size)
         return clients, pick(allocation.inclusion, clients), allocation.log_cap
@@ -148,7 +164,9 @@ class E3CS:
     def _allocate(self, granted: float, size: int, present: Bools | None) -> Allocation:
         if present is None:
             return allocate(self.log_weights, size, granted / self.num_clients)
-        return allocate_among(present, self.log_weights, size, np.asarray(granted / present.sum(axis=-1)))
+        return allocate_among(
+            present, self.log_weights, size, np.asarray(granted / present.sum(axis=-1))
+        )
 
     def _step(self, cohort: Cohort) -> Floats:
         """Return eta R_t / K as [..., 1], R_t and K counted among those present; 0 where all of them were asked."""
@@ -170,7 +188,9 @@ class E3CS:
     def _charge_losses(self, asked: Cohort, success: Floats, step: Floats, log_cap: Floats) -> None:
         present, count = self.present, self.num_clients
         logs = np.minimum(self.log_weights, log_cap[..., None])
-        place(logs, asked.clients, pick(logs, asked.clients) - step * (1 - success) / asked.inclusion)
+        place(
+            logs, asked.clients, pick(logs, asked.clients) - step * (1 - success) / asked.inclusion
+        )
         if present is not None:
             count = present.sum(axis=-1, keepdims=True)
             logs[~present] = -np.inf
@@ -188,11 +208,19 @@ class E3CS:
     def _rate(self, eta: float | str, horizon: int | None) -> float:
         """Return eta, or for "auto" the rate that minimises the bound of Theorem 1, which asks for at most 1."""
         if eta != "auto":
-            return between("eta", positive("eta", eta), 0, MANY)  # larger ones leave the range of log-weights
+            return check_range(
+                "eta", check_positive("eta", eta), 0, MAX_COUNT
+            )  # larger ones leave the range of log-weights
         if horizon is None:
             raise ValueError("horizon must be the number of rounds where eta is 'auto', got None")
-        spare = self.cohort_size * sum(1 - self.fraction(t) for t in range(whole("horizon", horizon, 1)))
-        return min(1.0, sqrt(self.num_clients * log(self.num_clients) / spare)) if spare and self.num_clients > 1 else 1.0
+        spare = self.cohort_size * sum(
+            1 - self.fraction(t) for t in range(check_int("horizon", horizon, 1))
+        )
+        return (
+            min(1.0, sqrt(self.num_clients * log(self.num_clients) / spare))
+            if spare and self.num_clients > 1
+            else 1.0
+        )
 
 
 def _log_sum(logs: Floats) -> Floats:

@@ -4,9 +4,17 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Floats, State
-from fedcohort.checks import array_of, known, whole
+from fedcohort.checks import check_array, check_choice, check_int
 from fedcohort.rng import RngLike, as_rng, batch_shape
-from fedcohort.selection.protocol import Cohort, Outcome, answer_to, present_mask, reachable_size, restore, snapshot
+from fedcohort.selection.protocol import (
+    Cohort,
+    Outcome,
+    answer_to,
+    present_mask,
+    reachable_size,
+    restore,
+    snapshot,
+)
 
 TIES = ("random", "order")
 
@@ -17,18 +25,24 @@ class FedCS:
     kind = "FedCS"
 
     def __init__(
-        self, num_clients: int, cohort_size: int, *, success_rates: npt.ArrayLike, rng: RngLike, ties: str = "random"
+        self,
+        num_clients: int,
+        cohort_size: int,
+        *,
+        success_rates: npt.ArrayLike,
+        rng: RngLike,
+        ties: str = "random",
     ) -> None:
-        self.num_clients = whole("num_clients", num_clients, 1)
-        self.cohort_size = whole("cohort_size", cohort_size, 1, num_clients)
-        self.success_rates = array_of("success_rates", success_rates, (num_clients,), 0.0, 1.0)
-        self.ties = known("ties", ties, TIES)
+        self.num_clients = check_int("num_clients", num_clients, 1)
+        self.cohort_size = check_int("cohort_size", cohort_size, 1, num_clients)
+        self.success_rates = check_array("success_rates", success_rates, (num_clients,), 0.0, 1.0)
+        self.ties = check_choice("ties", ties, TIES)
         self.rng = as_rng(rng, "selection")
         self.asked: Cohort | None = None
         self.lots = self._draw_lots(num_clients)
 
     def select(self, round: int, available: npt.ArrayLike | None = None) -> Cohort:
-        whole("round", round, 0)
+        check_int("round", round, 0)
         present = present_mask(available, self.num_clients, batch_shape(self.rng))
         size = reachable_size(self.cohort_size, present)
         worth = np.broadcast_to(self.success_rates, self.lots.shape)
@@ -44,10 +58,12 @@ class FedCS:
 
     def join(self, count: int = 1, success_rates: npt.ArrayLike | None = None) -> None:
         """Add clients at the end; a prophet must be told their rates too."""
-        count = whole("count", count, 1)
+        count = check_int("count", count, 1)
         if success_rates is None:
-            raise ValueError(f"success_rates must be given for the {count} clients that join FedCS, got None")
-        rates = array_of("success_rates", success_rates, (count,), 0.0, 1.0)
+            raise ValueError(
+                f"success_rates must be given for the {count} clients that join FedCS, got None"
+            )
+        rates = check_array("success_rates", success_rates, (count,), 0.0, 1.0)
         self.success_rates = np.concatenate([self.success_rates, rates])
         self.lots = np.concatenate([self.lots, self._draw_lots(count)], axis=-1)
         self.num_clients += count

@@ -17,12 +17,16 @@ from fedcohort.selection.sampling import running_sum, shuffled, systematic
 LARGE = 50_000  # clients from which this is faster
 BLOCK = 16
 PASSES = 50  # of Newton's method, each over the block sums alone
-ORDERS = stream(0, "orders").permuted(np.tile(np.arange(BLOCK, dtype=np.int8), (4096, 1)), axis=1)  # inside a block
+ORDERS = stream(0, "orders").permuted(
+    np.tile(np.arange(BLOCK, dtype=np.int8), (4096, 1)), axis=1
+)  # inside a block
 SURE = 1 - 1e-10  # of the cap: at a running sum of millions, rounding must not draw a client twice
 SMALLEST_CAP = 1e-100  # relative to the largest weight: below, small weights lose digits
 
 
-def draw(log_weights: Floats, weights: Floats, size: int, sigma: float, rng: Uniforms) -> tuple[Ints, Floats, Floats]:
+def draw(
+    log_weights: Floats, weights: Floats, size: int, sigma: float, rng: Uniforms
+) -> tuple[Ints, Floats, Floats]:
     """Return clients [..., k], ascending, their inclusion probabilities and log theta [...]; many runs row by row.
 
     weights: e^log_weights; where they leave the range of float64, the logarithms are read instead.
@@ -37,10 +41,14 @@ def draw(log_weights: Floats, weights: Floats, size: int, sigma: float, rng: Uni
     return clients, inclusion, log_cap
 
 
-def _draw_row(log_weights: Floats, weights: Floats, size: int, sigma: float, draws: Floats) -> tuple[Ints, Floats, Floats]:
+def _draw_row(
+    log_weights: Floats, weights: Floats, size: int, sigma: float, draws: Floats
+) -> tuple[Ints, Floats, Floats]:
     """Return the cohort of one run; sort where that is safer (a spread beyond float64, ties on the cap, R = 0)."""
     num_clients, blocks = log_weights.size, draws.size - 2
-    first = -int(draws[0] * BLOCK)  # where the first block starts: up to 15 places before the first client
+    first = -int(
+        draws[0] * BLOCK
+    )  # where the first block starts: up to 15 places before the first client
     rho = slots(size, num_clients, sigma)
     centre, solved = 0.0, _solve(weights, first, blocks, rho)
     if solved is None and rho:
@@ -49,20 +57,26 @@ def _draw_row(log_weights: Floats, weights: Floats, size: int, sigma: float, dra
         solved = _solve(weights, first, blocks, rho)
     if solved is None:
         allocation = allocate(log_weights, size, sigma)
-        chance = np.random.default_rng(int(draws[1] * 2**53))  # one more number of this run's own stream, and no other's
+        chance = np.random.default_rng(
+            int(draws[1] * 2**53)
+        )  # one more number of this run's own stream, and no other's
         clients = systematic(allocation.inclusion, chance, size)
         return clients, allocation.inclusion[clients], allocation.log_cap
 
     sums, capped, cap = solved
     order, left = shuffled(draws[2:]), size - capped.size
-    steps = running_sum(_masses(sums, first, num_clients, capped, sigma, cap)[order], np.asarray(left))
+    steps = running_sum(
+        _masses(sums, first, num_clients, capped, sigma, cap)[order], np.asarray(left)
+    )
     marks = np.arange(1, left + 1) - draws[1]
     hit = np.searchsorted(steps, marks)
     by_place = np.argsort(order[hit])  # so that memory is read in order
     hit, marks = hit[by_place], marks[by_place]
     below = np.where(hit > 0, steps[hit - 1], 0.0)
     block = order[hit]
-    inner = ORDERS[(draws[2 + block] * 2**40).astype(np.int64) % len(ORDERS)]  # or equal blocks would be hit in equal places
+    inner = ORDERS[
+        (draws[2 + block] * 2**40).astype(np.int64) % len(ORDERS)
+    ]  # or equal blocks would be hit in equal places
     inclusion = _uncapped_inclusion(weights, first, block, inner, sigma, cap)
     inside = inclusion.copy()
     for row in range(1, BLOCK):
@@ -77,7 +91,9 @@ def _draw_row(log_weights: Floats, weights: Floats, size: int, sigma: float, dra
     return clients[ascending], chances[ascending], np.asarray(np.log(cap) + centre)
 
 
-def _solve(weights: Floats, first: int, blocks: int, rho: float) -> tuple[Floats, Ints, float] | None:
+def _solve(
+    weights: Floats, first: int, blocks: int, rho: float
+) -> tuple[Floats, Ints, float] | None:
     """Return the block sums without the capped, who is capped, and theta; None where there is no theta, or not a safe one."""
     if not rho:
         return None
@@ -92,7 +108,11 @@ def _block_sums(weights: Floats, first: int, blocks: int) -> Floats:
     sums = np.zeros(blocks)
     start = first + BLOCK
     full = (weights.size - start) // BLOCK
-    np.matmul(weights[start : start + full * BLOCK].reshape(full, BLOCK), np.ones(BLOCK), out=sums[1 : 1 + full])
+    np.matmul(
+        weights[start : start + full * BLOCK].reshape(full, BLOCK),
+        np.ones(BLOCK),
+        out=sums[1 : 1 + full],
+    )
     sums[0] = weights[:start].sum()
     sums[full + 1] = weights[start + full * BLOCK :].sum()
     return sums
@@ -102,7 +122,9 @@ def _members(weights: Floats, first: int, blocks: Ints, inner: Ints | None = Non
     """Return the weights in these blocks [16, n], in the inner order; 0 before the first client and after the last."""
     start = first + BLOCK
     full = (weights.size - start) // BLOCK
-    rows = weights[start : start + full * BLOCK].reshape(full, BLOCK)[np.clip(blocks - 1, 0, full - 1)]
+    rows = weights[start : start + full * BLOCK].reshape(full, BLOCK)[
+        np.clip(blocks - 1, 0, full - 1)
+    ]
     head, tail = np.zeros(BLOCK), np.zeros(BLOCK)
     head[BLOCK - start :] = weights[:start]
     tail[: weights.size - start - full * BLOCK] = weights[start + full * BLOCK :]
@@ -111,7 +133,9 @@ def _members(weights: Floats, first: int, blocks: Ints, inner: Ints | None = Non
     return np.ascontiguousarray((rows if inner is None else pick(rows, inner)).T)
 
 
-def _masses(sums: Floats, first: int, num_clients: int, capped: Ints, sigma: float, cap: float) -> Floats:
+def _masses(
+    sums: Floats, first: int, num_clients: int, capped: Ints, sigma: float, cap: float
+) -> Floats:
     """Return each block's sum of probabilities, the capped left out: sigma per client and the rest by weight."""
     masses = (1 - sigma) / cap * sums
     if sigma:
@@ -122,7 +146,9 @@ def _masses(sums: Floats, first: int, num_clients: int, capped: Ints, sigma: flo
     return masses
 
 
-def _uncapped_inclusion(weights: Floats, first: int, blocks: Ints, inner: Ints, sigma: float, cap: float) -> Floats:
+def _uncapped_inclusion(
+    weights: Floats, first: int, blocks: Ints, inner: Ints, sigma: float, cap: float
+) -> Floats:
     """Return the probabilities in these blocks [16, n], 0 for the capped and in places where there is no client."""
     inclusion = _members(weights, first, blocks, inner)
     above = inclusion > cap * SURE

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Floats, Ints, State, pick, place
-from fedcohort.checks import array_of, whole
+from fedcohort.checks import check_array, check_int
 from fedcohort.rng import Rng, RngLike, as_rng, batch_shape
 from fedcohort.selection.protocol import (
     Cohort,
@@ -33,11 +33,21 @@ class PowD:
     kind = "PowD"
 
     def __init__(
-        self, num_clients: int, cohort_size: int, *, loss_of: LossProbe, rng: RngLike, candidates: int | None = None
+        self,
+        num_clients: int,
+        cohort_size: int,
+        *,
+        loss_of: LossProbe,
+        rng: RngLike,
+        candidates: int | None = None,
     ) -> None:
-        self.num_clients = whole("num_clients", num_clients, 1)
-        self.cohort_size = whole("cohort_size", cohort_size, 1, num_clients)
-        self.candidates = None if candidates is None else whole("candidates", candidates, cohort_size, num_clients)
+        self.num_clients = check_int("num_clients", num_clients, 1)
+        self.cohort_size = check_int("cohort_size", cohort_size, 1, num_clients)
+        self.candidates = (
+            None
+            if candidates is None
+            else check_int("candidates", candidates, cohort_size, num_clients)
+        )
         self.loss_of = loss_of
         self.rng = as_rng(rng, "selection")
         self.asked: Cohort | None = None
@@ -51,7 +61,7 @@ class PowD:
         self.asked = None
 
     def join(self, count: int = 1) -> None:
-        self.num_clients += whole("count", count, 1)
+        self.num_clients += check_int("count", count, 1)
         self.asked = None
 
     def state_dict(self) -> State:
@@ -61,7 +71,9 @@ class PowD:
         restore(self, state)
 
     def _probe(self, clients: Ints) -> Floats:
-        return array_of("loss_of(clients)", self.loss_of(clients), clients.shape, -np.inf, np.inf)
+        return check_array(
+            "loss_of(clients)", self.loss_of(clients), clients.shape, -np.inf, np.inf
+        )
 
 
 class LastLoss:
@@ -69,28 +81,42 @@ class LastLoss:
 
     kind = "LastLoss"
 
-    def __init__(self, num_clients: int, cohort_size: int, *, rng: RngLike, candidates: int | None = None) -> None:
-        self.num_clients = whole("num_clients", num_clients, 1)
-        self.cohort_size = whole("cohort_size", cohort_size, 1, num_clients)
-        self.candidates = None if candidates is None else whole("candidates", candidates, cohort_size, num_clients)
+    def __init__(
+        self, num_clients: int, cohort_size: int, *, rng: RngLike, candidates: int | None = None
+    ) -> None:
+        self.num_clients = check_int("num_clients", num_clients, 1)
+        self.cohort_size = check_int("cohort_size", cohort_size, 1, num_clients)
+        self.candidates = (
+            None
+            if candidates is None
+            else check_int("candidates", candidates, cohort_size, num_clients)
+        )
         self.rng = as_rng(rng, "selection")
         self.last_losses: Floats = np.full((*batch_shape(self.rng), num_clients), np.inf)
         self.asked: Cohort | None = None
 
     def select(self, round: int, available: npt.ArrayLike | None = None) -> Cohort:
-        self.asked = _lossiest(self, round, available, lambda clients: pick(self.last_losses, clients))
+        self.asked = _lossiest(
+            self, round, available, lambda clients: pick(self.last_losses, clients)
+        )
         return self.asked
 
     def update(self, outcome: Outcome) -> None:
         answer_to(self.asked, outcome)
         if outcome.loss is None:
-            raise ValueError("loss must be reported to a selector that ranks clients by it, got None")
+            raise ValueError(
+                "loss must be reported to a selector that ranks clients by it, got None"
+            )
         clients = outcome.cohort.clients
-        place(self.last_losses, clients, np.where(outcome.success > 0, outcome.loss, pick(self.last_losses, clients)))
+        place(
+            self.last_losses,
+            clients,
+            np.where(outcome.success > 0, outcome.loss, pick(self.last_losses, clients)),
+        )
         self.asked = None
 
     def join(self, count: int = 1) -> None:
-        unheard = np.full((*self.last_losses.shape[:-1], whole("count", count, 1)), np.inf)
+        unheard = np.full((*self.last_losses.shape[:-1], check_int("count", count, 1)), np.inf)
         self.last_losses = np.concatenate([self.last_losses, unheard], axis=-1)
         self.num_clients += count
         self.asked = None
@@ -103,7 +129,10 @@ class LastLoss:
 
 
 def _lossiest(
-    selector: PowD | LastLoss, round: int, available: npt.ArrayLike | None, loss_of: Callable[[Ints], Floats]
+    selector: PowD | LastLoss,
+    round: int,
+    available: npt.ArrayLike | None,
+    loss_of: Callable[[Ints], Floats],
 ) -> Cohort:
     """Return the k of d random candidates with the highest loss; ties fall to the candidate drawn first.
 
@@ -111,7 +140,7 @@ def _lossiest(
     """
     rng: Rng = selector.rng
     batch = batch_shape(rng)
-    whole("round", round, 0)
+    check_int("round", round, 0)
     present = present_mask(available, selector.num_clients, batch)
     size = reachable_size(selector.cohort_size, present)
     count = count_present(present, selector.num_clients)

@@ -3,21 +3,21 @@
 from collections.abc import Callable
 from math import cos, pi
 
-from fedcohort.checks import between, whole
+from fedcohort.checks import check_int, check_range
 
 Quota = Callable[[int], float]
 
 
 def constant(fraction: float) -> Quota:
     """Grant the same fraction in every round (E3CS-0, E3CS-0.5, E3CS-0.8)."""
-    fraction = between("fraction", fraction, 0.0, 1.0)
+    fraction = check_range("fraction", fraction, 0.0, 1.0)
     return lambda round: fraction
 
 
 def step(at: int, before: float = 0.0, after: float = 1.0) -> Quota:
     """Switch from one fraction to another at a round (E3CS-inc: at = T // 4)."""
-    at = whole("at", at, 0)
-    before, after = between("before", before, 0.0, 1.0), between("after", after, 0.0, 1.0)
+    at = check_int("at", at, 0)
+    before, after = check_range("before", before, 0.0, 1.0), check_range("after", after, 0.0, 1.0)
     return lambda round: before if round < at else after
 
 
@@ -32,6 +32,6 @@ def cosine(horizon: int, start: float = 0.0, end: float = 1.0) -> Quota:
 
 
 def _ramp(horizon: int, start: float, end: float, shape: Callable[[float], float]) -> Quota:
-    last = max(whole("horizon", horizon, 1) - 1, 1)
-    start, end = between("start", start, 0.0, 1.0), between("end", end, 0.0, 1.0)
+    last = max(check_int("horizon", horizon, 1) - 1, 1)
+    start, end = check_range("start", start, 0.0, 1.0), check_range("end", end, 0.0, 1.0)
     return lambda round: start + (end - start) * shape(min(round / last, 1.0))

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Bools, Ints, State, pick
-from fedcohort.checks import whole
+from fedcohort.checks import check_int
 from fedcohort.rng import Rng, RngLike, as_rng, batch_shape
 from fedcohort.selection.protocol import (
     Cohort,
@@ -24,17 +24,19 @@ class Random:
     kind = "Random"
 
     def __init__(self, num_clients: int, cohort_size: int, *, rng: RngLike) -> None:
-        self.num_clients = whole("num_clients", num_clients, 1)
-        self.cohort_size = whole("cohort_size", cohort_size, 1, num_clients)
+        self.num_clients = check_int("num_clients", num_clients, 1)
+        self.cohort_size = check_int("cohort_size", cohort_size, 1, num_clients)
         self.rng = as_rng(rng, "selection")
         self.asked: Cohort | None = None
 
     def select(self, round: int, available: npt.ArrayLike | None = None) -> Cohort:
-        whole("round", round, 0)
+        check_int("round", round, 0)
         batch = batch_shape(self.rng)
         present = present_mask(available, self.num_clients, batch)
         size = reachable_size(self.cohort_size, present)
-        clients = np.sort(draw_uniformly(size, (*batch, self.num_clients), present, self.rng), axis=-1)
+        clients = np.sort(
+            draw_uniformly(size, (*batch, self.num_clients), present, self.rng), axis=-1
+        )
         count = np.maximum(count_present(present, self.num_clients), 1)
         inclusion = np.broadcast_to((size / count)[..., None], clients.shape)
         self.asked = Cohort(round, clients, inclusion)
@@ -45,7 +47,7 @@ class Random:
         self.asked = None
 
     def join(self, count: int = 1) -> None:
-        self.num_clients += whole("count", count, 1)
+        self.num_clients += check_int("count", count, 1)
         self.asked = None
 
     def state_dict(self) -> State:

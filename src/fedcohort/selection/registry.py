@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import numpy.typing as npt
 
-from fedcohort.checks import known
+from fedcohort.checks import check_choice
 from fedcohort.rng import RngLike
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.fedcs import FedCS
@@ -38,7 +38,7 @@ class Federation:
 
 def make_selector(name: str, federation: Federation) -> Selector:
     """Return a new selector by its registered name; an unknown name gets the nearest one suggested."""
-    return SELECTORS[known("selector", name, SELECTORS)](federation)
+    return SELECTORS[check_choice("selector", name, SELECTORS)](federation)
 
 
 def _needs(value: T | None, what: str, who: str) -> T:
@@ -47,7 +47,9 @@ def _needs(value: T | None, what: str, who: str) -> T:
     return value
 
 
-def _e3cs(quota: Callable[[Federation], Quota], update: str = "paper") -> Callable[[Federation], Selector]:
+def _e3cs(
+    quota: Callable[[Federation], Quota], update: str = "paper"
+) -> Callable[[Federation], Selector]:
     def make(of: Federation) -> Selector:
         return E3CS(
             of.num_clients,
@@ -96,6 +98,8 @@ SELECTORS: dict[str, Callable[[Federation], Selector]] = {
     "fedcs": _fedcs,
     "random": lambda of: Random(of.num_clients, of.cohort_size, rng=of.rng),
     "pow-d": _pow_d,
-    "rpow-d": lambda of: LastLoss(of.num_clients, of.cohort_size, rng=of.rng, candidates=of.candidates),
+    "rpow-d": lambda of: LastLoss(
+        of.num_clients, of.cohort_size, rng=of.rng, candidates=of.candidates
+    ),
 }
 PAPER_SELECTORS = ("e3cs-0", "e3cs-0.5", "e3cs-0.8", "e3cs-inc", "fedcs", "random", "pow-d")

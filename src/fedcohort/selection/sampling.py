@@ -13,7 +13,7 @@ from math import isfinite
 import numpy as np
 
 from fedcohort.arrays import Bools, Floats, Ints, row_starts
-from fedcohort.checks import between
+from fedcohort.checks import check_range
 from fedcohort.rng import Uniforms
 
 Sampler = Callable[[Floats, Uniforms, int | None], Ints]
@@ -32,7 +32,7 @@ def systematic(p: Floats, rng: Uniforms, size: int | None = None) -> Ints:
 def systematic_at(p: Floats, start: float) -> Ints:
     """Take the clients under the marks 1 - start, 2 - start, … in the order given: no chance is left."""
     k, certain, rest, left = _split(p)
-    between("start", start, 0.0, np.nextafter(1.0, 0.0))
+    check_range("start", start, 0.0, np.nextafter(1.0, 0.0))
     return _ids(certain | _under_marks(rest, left, np.asarray(start)), k)
 
 
@@ -41,21 +41,34 @@ def pivotal(p: Floats, rng: Uniforms, size: int | None = None) -> Ints:
     k, certain, rest, left = _split(p, size)
     draws = rng.random((*p.shape[:-1], 2 * k))
     left = np.broadcast_to(left, p.shape[:-1])
-    rows = [_merge(_duels(rest[row], int(left[row]), draws[row]), certain[row]) for row in np.ndindex(p.shape[:-1])]
+    rows = [
+        _merge(_duels(rest[row], int(left[row]), draws[row]), certain[row])
+        for row in np.ndindex(p.shape[:-1])
+    ]
     return np.stack(rows).reshape(*p.shape[:-1], k)
 
 
 def successive(p: Floats, rng: Uniforms, size: int | None = None) -> Ints:
     """Draw one client after the other in proportion to p, without replacement: NOT exact, the law of torch.multinomial."""
     k = _checked_size(p) if size is None else size
-    waiting = -np.log1p(-rng.random(p.shape))  # first k arrivals of independent Poisson clocks have that law
+    waiting = -np.log1p(
+        -rng.random(p.shape)
+    )  # first k arrivals of independent Poisson clocks have that law
     with np.errstate(over="ignore"):  # a p next to zero waits for ever, as it should
         times = np.divide(waiting, p, out=np.full(p.shape, np.inf), where=p > 0)
-    first = np.argpartition(times, k - 1, axis=-1)[..., :k] if k else np.empty((*p.shape[:-1], 0), dtype=np.int64)
+    first = (
+        np.argpartition(times, k - 1, axis=-1)[..., :k]
+        if k
+        else np.empty((*p.shape[:-1], 0), dtype=np.int64)
+    )
     return np.sort(first, axis=-1)
 
 
-SAMPLERS: dict[str, Sampler] = {"systematic": systematic, "pivotal": pivotal, "successive": successive}
+SAMPLERS: dict[str, Sampler] = {
+    "systematic": systematic,
+    "pivotal": pivotal,
+    "successive": successive,
+}
 
 
 def _checked_size(p: Floats) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Bools, Floats
-from fedcohort.checks import array_of, whole
+from fedcohort.checks import check_array, check_int
 from fedcohort.rng import Rng, RngLike, as_rng, batch_shape, stream
 
 PAPER_RATES = (0.1, 0.3, 0.6, 0.9)
@@ -16,7 +16,7 @@ PAPER_RATES = (0.1, 0.3, 0.6, 0.9)
 
 def class_of(num_clients: int, num_classes: int = len(PAPER_RATES)) -> npt.NDArray[np.int64]:
     """Return each client's class: equal blocks in order of id; where K does not divide, earlier blocks have one more."""
-    whole("num_clients", num_clients, whole("num_classes", num_classes, 1))
+    check_int("num_clients", num_clients, check_int("num_classes", num_classes, 1))
     sizes = [len(block) for block in np.array_split(np.arange(num_clients), num_classes)]
     return np.repeat(np.arange(num_classes), sizes)
 
@@ -24,13 +24,13 @@ def class_of(num_clients: int, num_classes: int = len(PAPER_RATES)) -> npt.NDArr
 def class_rates(num_clients: int, rates: npt.ArrayLike = PAPER_RATES) -> Floats:
     """Return each client's success rate: the paper's four equal classes unless others are given."""
     values = np.atleast_1d(np.asarray(rates, dtype=np.float64))
-    array_of("rates", values, (values.size,), 0.0, 1.0)
+    check_array("rates", values, (values.size,), 0.0, 1.0)
     return values[class_of(num_clients, values.size)]
 
 
 def bernoulli(rates: Floats, rng: RngLike) -> Iterator[Bools]:
     """Every client answers independently, each with its own rate: one row [..., K] of answers per round."""
-    array_of("rates", rates, (len(rates),), 0.0, 1.0)
+    check_array("rates", rates, (len(rates),), 0.0, 1.0)
     source: Rng = as_rng(rng, "world")
     shape = (*batch_shape(source), len(rates))
     return (source.random(shape) < rates for _ in count())
@@ -38,19 +38,21 @@ def bernoulli(rates: Floats, rng: RngLike) -> Iterator[Bools]:
 
 def answers_at(rates: Floats, seed: int, round: int, client: int) -> bool:
     """Return one client's answer in one round of `bernoulli(rates, seed)`, without playing the rounds before."""
-    array_of("rates", rates, (len(rates),), 0.0, 1.0)
-    whole("client", client, 0, len(rates) - 1)
+    check_array("rates", rates, (len(rates),), 0.0, 1.0)
+    check_int("client", client, 0, len(rates) - 1)
     source = stream(seed, "world")
-    source.bit_generator.advance(whole("round", round, 0) * len(rates) + client)  # type: ignore[attr-defined]
+    source.bit_generator.advance(check_int("round", round, 0) * len(rates) + client)  # type: ignore[attr-defined]
     return bool(source.random() < rates[client])
 
 
-def local_epochs(num_clients: int, rng: RngLike, choices: tuple[int, ...] = (1, 2, 3, 4)) -> npt.NDArray[np.int64]:
+def local_epochs(
+    num_clients: int, rng: RngLike, choices: tuple[int, ...] = (1, 2, 3, 4)
+) -> npt.NDArray[np.int64]:
     """Return each client's number of local epochs [..., K], drawn once, independent of how often it fails."""
     source = as_rng(rng, "epochs")
-    options = np.array([whole("choices", choice, 1) for choice in choices])
-    whole("number of choices", options.size, 1)
-    draws = source.random((*batch_shape(source), whole("num_clients", num_clients, 1)))
+    options = np.array([check_int("choices", choice, 1) for choice in choices])
+    check_int("number of choices", options.size, 1)
+    draws = source.random((*batch_shape(source), check_int("num_clients", num_clients, 1)))
     return options[(draws * options.size).astype(np.int64)]
 
 
@@ -62,7 +64,11 @@ def replay(table: npt.ArrayLike) -> Iterator[npt.NDArray[Any]]:
     rows = np.asarray(table)
     if rows.dtype.kind in "iu" and np.isin(rows, (0, 1)).all():
         rows = rows.astype(np.bool_)
-    if rows.dtype.kind not in "bf" or rows.ndim < 2 or (rows.dtype.kind == "f" and not (rows >= 0).all()):
+    if (
+        rows.dtype.kind not in "bf"
+        or rows.ndim < 2
+        or (rows.dtype.kind == "f" and not (rows >= 0).all())
+    ):
         raise ValueError(
             "table must be rows [T, K] of who answers (bool) or after how many seconds (float, at least 0, inf for never), "
             f"got {rows.dtype} of shape {rows.shape}"
@@ -70,11 +76,13 @@ def replay(table: npt.ArrayLike) -> Iterator[npt.NDArray[Any]]:
     return iter(rows)
 
 
-def timed(answers: Iterator[Bools], seconds: npt.ArrayLike, rng: RngLike, jitter: float = 0.0) -> Iterator[Floats]:
+def timed(
+    answers: Iterator[Bools], seconds: npt.ArrayLike, rng: RngLike, jitter: float = 0.0
+) -> Iterator[Floats]:
     """Turn answers into durations: a client takes its seconds, times a log-normal factor; who does not answer, for ever."""
     base = np.asarray(seconds, dtype=np.float64)
-    array_of("seconds", base, base.shape, 0.0, np.inf)
-    array_of("jitter", jitter, (), 0.0, np.inf)
+    check_array("seconds", base, base.shape, 0.0, np.inf)
+    check_array("jitter", jitter, (), 0.0, np.inf)
     source = as_rng(rng, "durations")
     return (np.where(row, base * _factors(source, row.shape, jitter), np.inf) for row in answers)
 

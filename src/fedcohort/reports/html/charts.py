@@ -43,11 +43,21 @@ class Chart:
 
 def series(name: str, data: Mapping[str, Any], **more: Any) -> Series:
     """Return a series in its scheme's colour and line."""
-    return {"name": name, "colour": place_of(name), "dash": style_of(name), "data": dict(data)} | more
+    return {
+        "name": name,
+        "colour": place_of(name),
+        "dash": style_of(name),
+        "data": dict(data),
+    } | more
 
 
 def lines(
-    of: Findings, id: str, title: str, caption: str, axes: tuple[str, str], drawn: Callable[[Scheme], dict[str, list[Any]]]
+    of: Findings,
+    id: str,
+    title: str,
+    caption: str,
+    axes: tuple[str, str],
+    drawn: Callable[[Scheme], dict[str, list[Any]]],
 ) -> Chart | None:
     """Return curves with bands, by kind of run; None if nothing was recorded to draw."""
     choices = {}
@@ -59,9 +69,18 @@ def lines(
         return None
     summary = {kind: _ends(axes[1], shown) for kind, shown in choices.items()}
     columns = {"x": axes[0], "y": axes[1], "sd": "sd over seeds"}
-    several = any(len(scheme.successes) > 1 for schemes in of.kinds.values() for scheme in schemes.values())
+    several = any(
+        len(scheme.successes) > 1 for schemes in of.kinds.values() for scheme in schemes.values()
+    )
     return Chart(
-        id, title, f"{caption} {BAND}" if several else caption, "lines", {"x": axes[0], "y": axes[1]}, columns, choices, summary
+        id,
+        title,
+        f"{caption} {BAND}" if several else caption,
+        "lines",
+        {"x": axes[0], "y": axes[1]},
+        columns,
+        choices,
+        summary,
     )
 
 
@@ -78,7 +97,9 @@ def accuracy_over_rounds(of: Findings) -> Chart | None:
     def drawn(scheme: Scheme) -> dict[str, list[Any]]:
         return {"x": []} if scheme.accuracy is None else curve(scheme.accuracy)
 
-    return lines(of, "accuracy-rounds", "Accuracy over rounds", caption, ("round", "test accuracy"), drawn)
+    return lines(
+        of, "accuracy-rounds", "Accuracy over rounds", caption, ("round", "test accuracy"), drawn
+    )
 
 
 def accuracy_over_time(of: Findings) -> Chart | None:
@@ -87,7 +108,14 @@ def accuracy_over_time(of: Findings) -> Chart | None:
         "The same over virtual time: a round lasts until its last answer, or until the deadline if one is missing. "
         "A curve ends when its first seed has no more rounds."
     )
-    return lines(of, "accuracy-time", "Accuracy over virtual time", caption, ("virtual seconds", "test accuracy"), over_time)
+    return lines(
+        of,
+        "accuracy-time",
+        "Accuracy over virtual time",
+        caption,
+        ("virtual seconds", "test accuracy"),
+        over_time,
+    )
 
 
 def success_over_rounds(of: Findings) -> Chart | None:
@@ -105,7 +133,14 @@ def cep_over_rounds(of: Findings) -> Chart | None:
     """Cumulative effective participation."""
     caption = "Cumulative effective participation (CEP): the updates used so far."
     axes = ("round", "updates used so far")
-    return lines(of, "cep", "Effective participation (CEP)", caption, axes, lambda scheme: curve(_so_far(scheme.successes)))
+    return lines(
+        of,
+        "cep",
+        "Effective participation (CEP)",
+        caption,
+        axes,
+        lambda scheme: curve(_so_far(scheme.successes)),
+    )
 
 
 def _so_far(values: Floats) -> Floats:
@@ -117,18 +152,22 @@ def wasted_work(of: Findings) -> Chart | None:
     """Client-seconds of updates that did not count."""
     choices, summary = {}, {}
     for kind, schemes in of.kinds.items():
-        known = {name: scheme.wasted for name, scheme in schemes.items() if scheme.wasted is not None}
+        known = {
+            name: scheme.wasted for name, scheme in schemes.items() if scheme.wasted is not None
+        }
         if known:
             choices[kind] = [
                 series(name, {"x": [name], "y": plain([wasted.mean()]), "sd": plain([sd(wasted)])})
                 for name, wasted in known.items()
             ]
-            summary[kind] = "Wasted client-seconds: " + ", ".join(f"{n} {in_words(w, 0)}" for n, w in known.items()) + "."
+            summary[kind] = (
+                "Wasted client-seconds: "
+                + ", ".join(f"{n} {in_words(w, 0)}" for n, w in known.items())
+                + "."
+            )
     if not choices:
         return None
-    caption = (
-        "Virtual seconds that clients spent on updates that came too late, never came, or were rejected; mean ± sd over seeds."
-    )
+    caption = "Virtual seconds that clients spent on updates that came too late, never came, or were rejected; mean ± sd over seeds."
     axes = {"x": "scheme", "y": "wasted client-seconds"}
     columns = {"x": "scheme", "y": "wasted client-seconds", "sd": "sd over seeds"}
     return Chart("wasted", "Wasted work", caption, "bars", axes, columns, choices, summary)
@@ -137,7 +176,9 @@ def wasted_work(of: Findings) -> Chart | None:
 def fairness_against_accuracy(of: Findings) -> Chart | None:
     """Jain's index against what was learnt, or against the success ratio where nothing was trained."""
     choices, summary = {}, {}
-    trained = any(scheme.accuracy is not None for schemes in of.kinds.values() for scheme in schemes.values())
+    trained = any(
+        scheme.accuracy is not None for schemes in of.kinds.values() for scheme in schemes.values()
+    )
     what = "final accuracy" if trained else "success ratio"
     for kind, schemes in of.kinds.items():
         points = []
@@ -146,11 +187,18 @@ def fairness_against_accuracy(of: Findings) -> Chart | None:
             if fairness is None or gained is None or np.isnan(gained).all():
                 continue
             known = gained[~np.isnan(gained)]
-            data = {"x": [fairness.mean()], "y": [known.mean()], "sd x": [sd(fairness)], "sd y": [sd(known)]}
+            data = {
+                "x": [fairness.mean()],
+                "y": [known.mean()],
+                "sd x": [sd(fairness)],
+                "sd y": [sd(known)],
+            }
             points.append(series(name, {column: plain(value) for column, value in data.items()}))
         if len(points) > 1:
             choices[kind] = points
-            said = [f"{p['name']} {p['data']['x'][0]:.3g} and {p['data']['y'][0]:.3g}" for p in points]
+            said = [
+                f"{p['name']} {p['data']['x'][0]:.3g} and {p['data']['y'][0]:.3g}" for p in points
+            ]
             summary[kind] = f"Fairness (Jain's index) and {what}: " + "; ".join(said) + "."
     if not choices:
         return None
@@ -158,8 +206,20 @@ def fairness_against_accuracy(of: Findings) -> Chart | None:
         f"Jain's index of the times each client was asked (1: all alike) against {what}; crosses are one standard deviation "
         "over seeds. Up and to the right is better."
     )
-    columns = {"x": "Jain's index", "y": what, "sd x": "sd of Jain's index", "sd y": f"sd of {what}"}
+    columns = {
+        "x": "Jain's index",
+        "y": what,
+        "sd x": "sd of Jain's index",
+        "sd y": f"sd of {what}",
+    }
     axes = {"x": "fairness (Jain's index)", "y": what}
     return Chart(
-        "fairness", f"Fairness against {'accuracy' if trained else 'success'}", caption, "dots", axes, columns, choices, summary
+        "fairness",
+        f"Fairness against {'accuracy' if trained else 'success'}",
+        caption,
+        "dots",
+        axes,
+        columns,
+        choices,
+        summary,
     )

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from fedcohort.arrays import Ints
+from fedcohort.lab.recorder import Allocations
 from fedcohort.reports.html.charts import Chart, series
-from fedcohort.reports.html.findings import Allocations, Findings
+from fedcohort.reports.html.findings import Findings
 from fedcohort.reports.html.series import plain
 
 ROWS = 120  # clients in a picture of single clients: of more, as many, evenly spread
@@ -27,9 +28,14 @@ def selections_per_class(of: Findings) -> Chart | None:
         ]
         if boxes:
             choices[kind] = boxes
-            said = [f"{one['name']} {'/'.join(f'{m:.4g}' for m in one['data']['median'])}" for one in boxes]
+            said = [
+                f"{one['name']} {'/'.join(f'{m:.4g}' for m in one['data']['median'])}"
+                for one in boxes
+            ]
             rates = "/".join(f"{rate:g}" for rate in of.rates)
-            summary[kind] = f"Median times asked, by class of success rate {rates}: " + "; ".join(said) + "."
+            summary[kind] = (
+                f"Median times asked, by class of success rate {rates}: " + "; ".join(said) + "."
+            )
     if not choices:
         return None
     caption = (
@@ -37,12 +43,21 @@ def selections_per_class(of: Findings) -> Chart | None:
         "line is the median, whiskers reach from the least to the most."
     )
     axes = {"x": "success rate of the class", "y": "times asked"}
-    columns = {"x": "success rate", "low": "least", "q1": "q1", "median": "median", "q3": "q3", "high": "most"}
+    columns = {
+        "x": "success rate",
+        "low": "least",
+        "q1": "q1",
+        "median": "median",
+        "q3": "q3",
+        "high": "most",
+    }
     return Chart("selections", "Who is asked", caption, "boxes", axes, columns, choices, summary)
 
 
 def _boxes(counts: Ints, classes: Ints, rates: Any) -> dict[str, list[Any]]:
-    of_class = np.array([np.percentile(counts[:, classes == c], [0, 25, 50, 75, 100]) for c in range(len(rates))])
+    of_class = np.array(
+        [np.percentile(counts[:, classes == c], [0, 25, 50, 75, 100]) for c in range(len(rates))]
+    )
     names = ("low", "q1", "median", "q3", "high")
     return {"x": [f"{rate:g}" for rate in rates]} | {
         name: plain(column) for name, column in zip(names, of_class.T, strict=True)
@@ -65,9 +80,20 @@ def probabilities(of: Findings) -> Chart | None:
         caption += " Clients are ordered by class of success rate, the lowest first."
     if total > ROWS:
         caption += f" {ROWS} of {total:,} clients, evenly spread."
-    axes, columns = {"x": "round", "y": "client"}, {"x": "round", "y": "client", "z": "probability", "capped": "capped"}
+    axes, columns = (
+        {"x": "round", "y": "client"},
+        {"x": "round", "y": "client", "z": "probability", "capped": "capped"},
+    )
     return Chart(
-        "probabilities", "How likely each client was to be asked", caption, "heat", axes, columns, choices, summary, "scheme"
+        "probabilities",
+        "How likely each client was to be asked",
+        caption,
+        "heat",
+        axes,
+        columns,
+        choices,
+        summary,
+        "scheme",
     )
 
 
@@ -77,7 +103,13 @@ def _heat(name: str, seen: Allocations, names: Any) -> dict[str, Any]:
     labels = [names[client] for client in clients] if len(names) else clients.tolist()
     z = [[round(value, 3) for value in row] for row in shown.astype(np.float64).tolist()]
     return series(
-        name, {"x": (seen.rounds + 1).tolist(), "y": labels, "z": z, "capped": [np.flatnonzero(row).tolist() for row in capped]}
+        name,
+        {
+            "x": (seen.rounds + 1).tolist(),
+            "y": labels,
+            "z": z,
+            "capped": [np.flatnonzero(row).tolist() for row in capped],
+        },
     )
 
 
@@ -114,7 +146,17 @@ def owners(of: Findings) -> Chart | None:
     if (total := len(next(iter(of.owners.values())))) > ROWS:
         caption += f" {ROWS} of {total:,} clients, evenly spread."
     axes, columns = {"x": "client", "y": "samples"}, {"x": "client", "y": "samples"}
-    return Chart("owners", "Who owns which labels", caption, "stack", axes, columns, choices, summary, "partition")
+    return Chart(
+        "owners",
+        "Who owns which labels",
+        caption,
+        "stack",
+        axes,
+        columns,
+        choices,
+        summary,
+        "partition",
+    )
 
 
 def fates(of: Findings) -> Chart | None:
@@ -123,22 +165,43 @@ def fates(of: Findings) -> Chart | None:
         return None
     names = list(of.fates)
     words = list(dict.fromkeys([*FATES, *(word for came in of.fates.values() for word in came)]))
-    shown = [_fate(word, names, of.fates) for word in words if any(word in came for came in of.fates.values())]
+    shown = [
+        _fate(word, names, of.fates)
+        for word in words
+        if any(word in came for came in of.fates.values())
+    ]
     totals = {one["name"]: sum(one["data"]["y"]) for one in shown}
-    summary = f"{len(names)} clients; in all: " + ", ".join(f"{word} {total}" for word, total in totals.items()) + "."
+    summary = (
+        f"{len(names)} clients; in all: "
+        + ", ".join(f"{word} {total}" for word, total in totals.items())
+        + "."
+    )
     caption = (
         "How often each client was asked and what came of it: arrived; stopped at the deadline; rejected as not sound; "
         "failed by its own word; lost, when nothing was heard of it."
     )
     axes, columns = {"x": "client", "y": "times asked"}, {"x": "client", "y": "times"}
     return Chart(
-        "fates", "Who was asked and what came of it", caption, "stack", axes, columns, {"all": shown}, {"all": summary}, "all"
+        "fates",
+        "Who was asked and what came of it",
+        caption,
+        "stack",
+        axes,
+        columns,
+        {"all": shown},
+        {"all": summary},
+        "all",
     )
 
 
 def _fate(word: str, names: list[str], came: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
     place = FATES.get(word, 7)
-    return {"name": word, "colour": place, "dash": 0, "data": {"x": names, "y": [came[name].get(word, 0) for name in names]}}
+    return {
+        "name": word,
+        "colour": place,
+        "dash": 0,
+        "data": {"x": names, "y": [came[name].get(word, 0) for name in names]},
+    }
 
 
 def _spread(count: int) -> Ints:

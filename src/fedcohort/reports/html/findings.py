@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.arrays import Bools, Floats, Ints
+from fedcohort.arrays import Floats, Ints
+from fedcohort.lab.recorder import Allocations
 from fedcohort.metrics import first_at, jain
 
 Rows = Sequence[Mapping[str, Any]]
@@ -32,7 +33,9 @@ class Scheme:
     @property
     def success(self) -> Floats:
         """The share of all updates asked for that were used, [S]."""
-        return np.asarray(np.nansum(self.successes, axis=1) / np.maximum(np.nansum(self.asked, axis=1), 1))
+        return np.asarray(
+            np.nansum(self.successes, axis=1) / np.maximum(np.nansum(self.asked, axis=1), 1)
+        )
 
     @property
     def fairness(self) -> Floats | None:
@@ -47,15 +50,6 @@ class Scheme:
     def rounds_to(self, target: float) -> Floats | None:
         """The first round, counted from 1, that reaches an accuracy, [S]; nan if none does."""
         return None if self.accuracy is None else first_at(self.accuracy.T, target)
-
-
-@dataclass(frozen=True, eq=False)
-class Allocations:
-    """How likely each client was to be asked, in these rounds [n], counted from 0: inclusion [n, K], who was capped [n, K]."""
-
-    rounds: Ints
-    inclusion: Floats
-    capped: Bools
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,13 +8,13 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from fedcohort.files import atomic_write
 from fedcohort.reports.html import charts, charts_clients
 from fedcohort.reports.html.charts import Chart
 from fedcohort.reports.html.findings import Findings, Rows
 from fedcohort.reports.html.verdict import verdict
 from fedcohort.reports.palette import ON_DARK, PALETTE
 from fedcohort.reports.words import shown
-from fedcohort.store import written_whole
 
 NAME = "report.html"
 NO_PAGE = "No report: it needs pip install 'fedcohort[plots]'"
@@ -47,7 +47,7 @@ def write_page(of: Findings, folder: Path) -> Path | None:
     """Write the page of a run into its folder, whole or not at all; None where plotly is not installed."""
     if not available():
         return None
-    with written_whole(folder / NAME) as draft:
+    with atomic_write(folder / NAME) as draft:
         draft.write_text(page(of), encoding="utf-8")
     return folder / NAME
 
@@ -71,7 +71,9 @@ def page(of: Findings) -> str:
         "controls": _controls(of),
         "figures": "".join(_figure(chart) for chart in drawn),
         "settings": _pairs("Settings", of.settings),
-        "environment": _pairs("Seeds and versions", ({"seeds": of.seeds} if of.seeds else {}) | dict(of.environment)),
+        "environment": _pairs(
+            "Seeds and versions", ({"seeds": of.seeds} if of.seeds else {}) | dict(of.environment)
+        ),
         "data": _json(data),
         "plotly": get_plotlyjs().replace("</script", "<\\/script"),
         "style": _resource("page.css"),
@@ -105,7 +107,9 @@ def _table(title: str, rows: Rows) -> str:
         return ""
     wordy = {key for row in rows for key, value in row.items() if len(shown(value)) > WORDY}
     head = "".join(f'<th scope="col"{_class(key, wordy)}>{escape(key)}</th>' for key in rows[0])
-    body = "".join(f"<tr>{_cells({key: row.get(key) for key in rows[0]}, wordy)}</tr>" for row in rows)
+    body = "".join(
+        f"<tr>{_cells({key: row.get(key) for key in rows[0]}, wordy)}</tr>" for row in rows
+    )
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(title)}"><table><caption>{escape(title)}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
@@ -130,10 +134,13 @@ def _controls(of: Findings) -> str:
         html += f'<label>Kind of run <select id="kind">{_choices(list(of.kinds))}</select></label>'
     if len(names) > 1:
         boxes = "".join(
-            f'<label><input type="checkbox" checked value="{escape(name)}"> {escape(name)}</label>' for name in names
+            f'<label><input type="checkbox" checked value="{escape(name)}"> {escape(name)}</label>'
+            for name in names
         )
         html += f'<fieldset id="schemes"><legend>Schemes shown</legend>{boxes}</fieldset>'
-    return f'<form class="controls" aria-label="What the figures show">{html}</form>' if html else ""
+    return (
+        f'<form class="controls" aria-label="What the figures show">{html}</form>' if html else ""
+    )
 
 
 def _choices(names: Sequence[str]) -> str:
@@ -161,11 +168,16 @@ def _pairs(title: str, values: Mapping[str, Any]) -> str:
     """Return a list of names and values; none, nothing."""
     if not values:
         return ""
-    rows = "".join(f"<dt>{escape(str(name))}</dt><dd>{escape(_value(value))}</dd>" for name, value in values.items())
+    rows = "".join(
+        f"<dt>{escape(str(name))}</dt><dd>{escape(_value(value))}</dd>"
+        for name, value in values.items()
+    )
     return f"<h3>{escape(title)}</h3><dl>{rows}</dl>"
 
 
 def _value(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(_value(part) for part in value)
-    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return (
+        "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    )

@@ -27,7 +27,9 @@ def _plain(value: Any, digits: int) -> Any:
 
 def thinned(rounds: Ints) -> Ints:
     """Return at most so many of the rounds, evenly spread, the first and the last among them."""
-    return np.asarray(rounds[np.unique(np.linspace(0, len(rounds) - 1, min(len(rounds), POINTS)).astype(int))])
+    return np.asarray(
+        rounds[np.unique(np.linspace(0, len(rounds) - 1, min(len(rounds), POINTS)).astype(int))]
+    )
 
 
 def over_seeds(values: Floats) -> tuple[Floats, Floats]:
@@ -36,7 +38,9 @@ def over_seeds(values: Floats) -> tuple[Floats, Floats]:
     filled = np.where(np.isnan(values), 0.0, values)
     mean = np.divide(filled.sum(axis=0), have, out=np.full(have.shape, np.nan), where=have > 0)
     off = np.where(np.isnan(values), 0.0, values - mean) ** 2
-    return mean, np.sqrt(np.divide(off.sum(axis=0), have - 1, out=np.full(have.shape, np.nan), where=have > 1))
+    return mean, np.sqrt(
+        np.divide(off.sum(axis=0), have - 1, out=np.full(have.shape, np.nan), where=have > 1)
+    )
 
 
 def curve(values: Floats) -> dict[str, list[Any]]:
@@ -54,12 +58,20 @@ def over_time(scheme: Scheme) -> dict[str, list[Any]]:
     accuracy, seconds = scheme.accuracy, scheme.seconds
     if accuracy is None or seconds is None:
         return {"x": [], "y": [], "sd": []}
-    tested = [(np.cumsum(took)[~np.isnan(run)], run[~np.isnan(run)]) for run, took in zip(accuracy, seconds, strict=True)]
+    tested = [
+        (np.cumsum(took)[~np.isnan(run)], run[~np.isnan(run)])
+        for run, took in zip(accuracy, seconds, strict=True)
+    ]
     if any(len(at) == 0 for at, _ in tested):
         return {"x": [], "y": [], "sd": []}
     first, last = max(at[0] for at, _ in tested), min(at[-1] for at, _ in tested)
     moments = np.linspace(first, max(first, last), min(POINTS, accuracy.shape[1]))
-    known = np.stack([run[np.maximum(np.searchsorted(at, moments * (1 + 1e-12), side="right") - 1, 0)] for at, run in tested])
+    known = np.stack(
+        [
+            run[np.maximum(np.searchsorted(at, moments * (1 + 1e-12), side="right") - 1, 0)]
+            for at, run in tested
+        ]
+    )
     mean, spread = over_seeds(known)
     return {"x": plain(moments), "y": plain(mean), "sd": plain(spread, 4)}
 
@@ -69,4 +81,6 @@ def in_words(values: Floats, digits: int = 3) -> str:
     known = values[~np.isnan(values)]
     if not known.size:
         return "-"
-    return f"{known.mean():.{digits}f}" + (f" ± {known.std(ddof=1):.{digits}f}" if known.size > 1 else "")
+    return f"{known.mean():.{digits}f}" + (
+        f" ± {known.std(ddof=1):.{digits}f}" if known.size > 1 else ""
+    )

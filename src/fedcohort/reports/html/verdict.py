@@ -15,10 +15,15 @@ Values = Mapping[str, Mapping[int, float]]  # by scheme and seed, where it is kn
 
 def verdict(of: Findings) -> tuple[list[str], dict[str, list[str]]]:
     """Return the sentences that are the same for all of several kinds of run, and those of each kind."""
-    said = {kind: about(schemes, sorted(of.targets.get(kind, ()))) for kind, schemes in of.kinds.items()}
+    said = {
+        kind: about(schemes, sorted(of.targets.get(kind, ()))) for kind, schemes in of.kinds.items()
+    }
     first, *others = said.values() if len(said) > 1 else [[]]
     shared = [sentence for sentence in first if all(sentence in other for other in others)]
-    own = {kind: [sentence for sentence in sentences if sentence not in shared] for kind, sentences in said.items()}
+    own = {
+        kind: [sentence for sentence in sentences if sentence not in shared]
+        for kind, sentences in said.items()
+    }
     return shared, {kind: sentences for kind, sentences in own.items() if sentences}
 
 
@@ -35,7 +40,9 @@ def about(schemes: Mapping[str, Scheme], targets: Sequence[float] = ()) -> list[
     return [sentence for sentence in said if sentence]
 
 
-def _values(schemes: Mapping[str, Scheme], what: Callable[[Scheme], Floats | None]) -> dict[str, dict[int, float]]:
+def _values(
+    schemes: Mapping[str, Scheme], what: Callable[[Scheme], Floats | None]
+) -> dict[str, dict[int, float]]:
     found = {}
     for name, scheme in schemes.items():
         values = what(scheme)
@@ -57,13 +64,23 @@ def _first(schemes: Mapping[str, Scheme], targets: Sequence[float]) -> str:
     """Say who reached the highest target that any scheme reached in all seeds, and who was next."""
     for target in reversed(targets):
         rounds = _values(schemes, lambda scheme, target=target: scheme.rounds_to(target))  # type: ignore[misc]
-        reached = {name: found for name, found in rounds.items() if len(found) == len(schemes[name].seeds)}
+        reached = {
+            name: found for name, found in rounds.items() if len(found) == len(schemes[name].seeds)
+        }
         if reached:
-            never = [name for name, scheme in schemes.items() if name not in reached and scheme.accuracy is not None]
+            never = [
+                name
+                for name, scheme in schemes.items()
+                if name not in reached and scheme.accuracy is not None
+            ]
             order = sorted(reached, key=lambda name: _mean(reached[name]))
             alike = [name for name in order if reached[name] == reached[order[0]]]
             best, rest = order[0], [name for name in order if name not in alike]
-            who = f"{', '.join(alike[:-1])} and {alike[-1]}, alike in every run," if len(alike) > 1 else best
+            who = (
+                f"{', '.join(alike[:-1])} and {alike[-1]}, alike in every run,"
+                if len(alike) > 1
+                else best
+            )
             text = f"{who} reached {target:.0%} accuracy first, after {_words(reached[best], 1)} rounds"
             if rest:
                 later = reached[rest[0]]
@@ -135,7 +152,11 @@ def _compared(more: Mapping[int, float], less: Mapping[int, float]) -> str:
         return "one seed: how much of this is chance is not known"
     if not found.error:
         return "the same difference in every run" if found.mean else "the same in every run"
-    return "a difference beyond the spread over seeds" if _clear(more, less) else "a difference within the spread over seeds"
+    return (
+        "a difference beyond the spread over seeds"
+        if _clear(more, less)
+        else "a difference within the spread over seeds"
+    )
 
 
 def _clear(more: Mapping[int, float], less: Mapping[int, float]) -> bool:

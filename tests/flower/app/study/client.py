@@ -13,7 +13,11 @@ fails_by_lot = volatility()
 
 def volatile(message, context, call_next):
     """Let lots decide only where the run asks for it."""
-    return fails_by_lot(message, context, call_next) if context.run_config["volatile"] else call_next(message, context)
+    return (
+        fails_by_lot(message, context, call_next)
+        if context.run_config["volatile"]
+        else call_next(message, context)
+    )
 
 
 app = client_app(mods=[volatile])
@@ -46,11 +50,18 @@ def train(message: Message, context: Context) -> Message:
     metrics = {"num-examples": int(context.node_config.get("examples", 10)), "loss": 1.0}
     if behaviour == "schema":
         metrics["more"] = 1.0
-    record = RecordDict({"arrays": ArrayRecord({"w": Array(w.astype(np.float32))}), "metrics": MetricRecord(metrics)})
+    record = RecordDict(
+        {
+            "arrays": ArrayRecord({"w": Array(w.astype(np.float32))}),
+            "metrics": MetricRecord(metrics),
+        }
+    )
     return Message(record, reply_to=message)
 
 
 @app.evaluate()
 def evaluate(message: Message, context: Context) -> Message:
     loss = float(np.abs(message.content["arrays"]["w"].numpy()).mean())
-    return Message(RecordDict({"metrics": MetricRecord({"num-examples": 10, "loss": loss})}), reply_to=message)
+    return Message(
+        RecordDict({"metrics": MetricRecord({"num-examples": 10, "loss": loss})}), reply_to=message
+    )

@@ -21,7 +21,12 @@ def main(grid: Grid, context: Context) -> None:
     kwargs = {"fraction_evaluate": float(of["evaluate"])}
     if of["strategy"] == "stock":
         k = int(of["cohort"])
-        strategy = FedAvg(fraction_train=1e-9, min_train_nodes=k, min_available_nodes=int(of["clients"]) or k, **kwargs)
+        strategy = FedAvg(
+            fraction_train=1e-9,
+            min_train_nodes=k,
+            min_available_nodes=int(of["clients"]) or k,
+            **kwargs,
+        )
     else:
         inner = FedAdam(**kwargs) if of["strategy"] == "adam" else FedAvg(**kwargs)
         strategy = CohortStrategy(
@@ -42,7 +47,11 @@ def main(grid: Grid, context: Context) -> None:
         """Note the time; the test may hold the run here, with a file, for what it wants to do between two rounds."""
         times.append(time.time())
         patience = time.time() + 120
-        while of["folder"] and (Path(str(of["folder"])) / f"hold-{round}").exists() and time.time() < patience:
+        while (
+            of["folder"]
+            and (Path(str(of["folder"])) / f"hold-{round}").exists()
+            and time.time() < patience
+        ):
             time.sleep(0.05)
 
     result = strategy.start(

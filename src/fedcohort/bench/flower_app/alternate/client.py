@@ -11,4 +11,6 @@ app = client_app()
 def train(message: Message, context: Context) -> Message:
     """Return the model."""
     metrics = MetricRecord({"num-examples": 1})
-    return Message(RecordDict({"arrays": message.content["arrays"], "metrics": metrics}), reply_to=message)
+    return Message(
+        RecordDict({"arrays": message.content["arrays"], "metrics": metrics}), reply_to=message
+    )

@@ -22,9 +22,16 @@ def main(grid: Grid, context: Context) -> None:
     model = ArrayRecord({"w": Array(np.zeros(int(of["numbers"]), dtype=np.float32))})
     seconds: dict[str, list[list[float]]] = {"stock": [], "cohort": []}
     for _ in range(int(of["turns"])):
-        stock = FedAvg(fraction_train=1e-9, min_train_nodes=cohort, min_available_nodes=clients, fraction_evaluate=0.0)
+        stock = FedAvg(
+            fraction_train=1e-9,
+            min_train_nodes=cohort,
+            min_available_nodes=clients,
+            fraction_evaluate=0.0,
+        )
         plain = FedAvg(fraction_evaluate=0.0)
-        ours = CohortStrategy(plain, "e3cs-0.5", cohort, num_clients=clients, deadline=float(of["deadline"]) or None)
+        ours = CohortStrategy(
+            plain, "e3cs-0.5", cohort, num_clients=clients, deadline=float(of["deadline"]) or None
+        )
         for name, strategy in (("stock", stock), ("cohort", ours)):
             seconds[name].append(timed(strategy, grid, model, int(of["rounds"])))
     Path(str(of["out"])).write_text(json.dumps(seconds))
@@ -33,5 +40,7 @@ def main(grid: Grid, context: Context) -> None:
 def timed(strategy: Strategy, grid: Grid, model: ArrayRecord, rounds: int) -> list[float]:
     """Return how long each round took."""
     ends: list[float] = []
-    strategy.start(grid, model, rounds, evaluate_fn=lambda server_round, arrays: ends.append(perf_counter()))
+    strategy.start(
+        grid, model, rounds, evaluate_fn=lambda server_round, arrays: ends.append(perf_counter())
+    )
     return [float(gap) for gap in np.diff(ends)]

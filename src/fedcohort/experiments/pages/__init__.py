@@ -1,1 +1,0 @@
-"""From a folder of results, whatever wrote it, to the findings that a page shows."""

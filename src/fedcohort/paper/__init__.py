@@ -1,0 +1,1 @@
+"""THE PAPER: its setting, its published values, and everything `fedcohort reproduce` computes."""

@@ -1,0 +1,1 @@
+"""The sentences of the paper that can be tested, and a verdict on each."""

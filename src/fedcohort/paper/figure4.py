@@ -1,0 +1,29 @@
+"""Figure 4: success ratio and cumulative effective participation (CEP) over the rounds, with bands over seeds."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fedcohort.lab.simulation import Played, SimulationConfig
+from fedcohort.lab.simulation import run as run
+from fedcohort.metrics import success_ratio
+from fedcohort.reports.figures import Figure, over_rounds
+
+SETTING = SimulationConfig(
+    selectors=("e3cs-0", "e3cs-0.5", "e3cs-0.8", "e3cs-inc", "fedcs", "random"),
+    seeds=20,
+    sampler="successive",
+)
+CAPTION = "Lines are means over seeds, bands one standard deviation."
+
+
+def report(setting: SimulationConfig, results: dict[str, Played]) -> dict[str, Figure]:
+    """Draw both curves."""
+    panels: dict[str, dict[str, npt.NDArray[Any]]] = {
+        "success ratio": {
+            name: success_ratio(of.successes, setting.cohort_size) for name, of in results.items()
+        },
+        "CEP": {name: np.cumsum(of.successes, axis=-1) for name, of in results.items()},
+    }
+    return {"figure4": over_rounds(panels)}

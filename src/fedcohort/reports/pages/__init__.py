@@ -1,0 +1,1 @@
+"""What a page shows of each kind of run."""
