@@ -111,7 +111,7 @@ def ratios_of(
     """Return by seed the log of Random's rounds over a scheme's; nan where one of them did not get there, or not yet."""
     slow, fast = runs[rule, partition, "random"], runs[rule, partition, selector]
     first, second = (
-        {run.of.first_seed: value(run, target) for run in found} for found in (slow, fast)
+        {run.config.first_seed: value(run, target) for run in found} for found in (slow, fast)
     )
     both = {seed: (first[seed], second[seed]) for seed in first if seed in second}
     return {
