@@ -19,7 +19,9 @@ from fedcohort.paper.registry import EXPERIMENTS
 from fedcohort.selection.protocol import Cohort
 from fedcohort.selection.registry import SELECTORS
 from fedcohort.selection.sampling import SAMPLERS
-from fedcohort.world.volatility import bernoulli, class_rates, replay
+from fedcohort.world.bernoulli import bernoulli
+from fedcohort.world.classes import class_rates
+from fedcohort.world.recorded import replay
 
 UNTRAINED = tuple(name for name in SELECTORS if name not in NEEDS_LOSSES)
 TINY = SimulationConfig(UNTRAINED, clients=9, cohort=3, rounds=30, seeds=3, first_seed=4)

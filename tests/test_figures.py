@@ -17,7 +17,7 @@ from fedcohort.reports.report import Report, write
 from fedcohort.reports.tables import as_tables
 from fedcohort.reports.words import shown
 from fedcohort.selection.registry import PAPER_SELECTORS
-from fedcohort.world.volatility import class_of
+from fedcohort.world.classes import class_of
 
 SETTING = SimulationConfig(
     ("e3cs-0", "e3cs-0.5", "fedcs", "random"), clients=10, cohort=3, rounds=15, seeds=3

@@ -17,7 +17,8 @@ from fedcohort.selection.protocol import Selector
 from fedcohort.selection.registry import SELECTORS, Federation, make_selector
 from fedcohort.selection.sampling import SAMPLERS
 from fedcohort.statistics import sd
-from fedcohort.world.volatility import PAPER_RATES, bernoulli, class_of, class_rates
+from fedcohort.world.bernoulli import bernoulli
+from fedcohort.world.classes import PAPER_RATES, class_of, class_rates
 
 Progress = Callable[[str, int, int], None]  # part, rounds done, rounds in all
 KEYS = {"clients": "num_clients", "cohort": "cohort_size"}  # on disk

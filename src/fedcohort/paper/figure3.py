@@ -6,7 +6,7 @@ The paper's seventh scheme, pow-d, ranks clients by their loss and so needs trai
 from fedcohort.lab.simulation import SimulationConfig, SimulationResult
 from fedcohort.lab.simulation import run as run
 from fedcohort.reports.figures import Figure, selections_per_class
-from fedcohort.world.volatility import class_of
+from fedcohort.world.classes import class_of
 
 SETTING = SimulationConfig(
     selectors=("e3cs-0", "e3cs-0.5", "e3cs-0.8", "e3cs-inc", "fedcs", "random"),

@@ -18,7 +18,7 @@ from fedcohort.paper.reproduce import shown
 from fedcohort.reports.html.findings import Findings, Scheme
 from fedcohort.reports.pages.simulation import schemes as simulated_schemes
 from fedcohort.reports.report import Report
-from fedcohort.world.volatility import class_of
+from fedcohort.world.classes import class_of
 
 ASKED = "reproduce.json"
 ONE = ("figure3", "figure4")

@@ -24,7 +24,9 @@ from fedcohort.metrics import (
 from fedcohort.reports.figures import Figure, regret_and_bounds
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.statistics import estimate
-from fedcohort.world.volatility import bernoulli, class_rates, replay
+from fedcohort.world.bernoulli import bernoulli
+from fedcohort.world.classes import class_rates
+from fedcohort.world.recorded import replay
 
 SETTING = SimulationConfig(selectors=("e3cs-0", "e3cs-0.5", "e3cs-0.8", "e3cs-inc"), seeds=100)
 SWITCH_ROUNDS = 10_000

@@ -27,7 +27,7 @@ from fedcohort.paper.setting import COHORTS, SUBSETS, TASKS, check_changes, fitt
 from fedcohort.paper.tabulate import heading
 from fedcohort.reports.report import Report
 from fedcohort.reports.report import write as write
-from fedcohort.world.volatility import class_of
+from fedcohort.world.classes import class_of
 
 
 @dataclass(frozen=True, eq=False)

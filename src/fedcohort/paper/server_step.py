@@ -18,7 +18,7 @@ from fedcohort.paper.setting import SUBSETS, setting
 from fedcohort.paper.tabulate import Rows, columns, heading, label, long_rows
 from fedcohort.reports.report import Report
 from fedcohort.statistics import estimate
-from fedcohort.world.volatility import class_rates
+from fedcohort.world.classes import class_rates
 
 TASK = "cifar10"
 SELECTORS = ("random", "fedcs", "e3cs-0.5", "e3cs-inc")

@@ -14,7 +14,7 @@ from fedcohort.lab.config import ComparisonConfig, run_keys, summary
 from fedcohort.lab.recorder import load_allocations
 from fedcohort.lab.records import read_config, read_records
 from fedcohort.reports.html.findings import Findings, Scheme
-from fedcohort.world.volatility import class_of
+from fedcohort.world.classes import class_of
 
 
 def findings(folder: Path) -> Findings:

@@ -9,7 +9,7 @@ from fedcohort.lab.simulation import SimulationConfig, SimulationResult, summary
 from fedcohort.paper.simulated import stored
 from fedcohort.reports.html.findings import Findings, Scheme
 from fedcohort.reports.pages.comparison import environment, seeds_in_words
-from fedcohort.world.volatility import class_of
+from fedcohort.world.classes import class_of
 
 KIND = "selection only"
 
