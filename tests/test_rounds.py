@@ -8,7 +8,9 @@ from fedcohort.rounds import Returned, play
 from fedcohort.selection.lockstep import Lockstep
 from fedcohort.selection.protocol import Cohort, Outcome
 from fedcohort.selection.registry import SELECTORS, Federation, make_selector
-from fedcohort.world.volatility import bernoulli, class_rates, timed
+from fedcohort.world.bernoulli import bernoulli
+from fedcohort.world.classes import class_rates
+from fedcohort.world.durations import timed
 
 
 class Script:

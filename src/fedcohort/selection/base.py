@@ -250,8 +250,7 @@ class BaseSelector:
             values = np.array(state[name], dtype=dtype, order="C")
             if values.shape != self.shape or np.isnan(values).any():
                 raise ValueError(
-                    f"{name} of the state must be numbers of shape {self.shape}, "
-                    f"got {values.shape}"
+                    f"{name} of the state must be numbers of shape {self.shape}, got {values.shape}"
                 )
             arrays[name] = values
         return arrays

@@ -182,9 +182,7 @@ class E3CS(BaseSelector):
         """Return phi, the fraction of k/K that every client is guaranteed in this round."""
         return check_range(f"quota({round})", self.quota(round), 0.0, 1.0)
 
-    def _draw(
-        self, round: int, size: int, present: Bools | None
-    ) -> tuple[Ints, Floats, Floats]:
+    def _draw(self, round: int, size: int, present: Bools | None) -> tuple[Ints, Floats, Floats]:
         """Return the clients, their inclusion probabilities and log theta_t."""
         is_large = self.num_clients >= large.LARGE and self.sampler == "systematic"
         if is_large and present is None:

@@ -147,8 +147,7 @@ def check_answers(asked: Cohort | None, answered: Cohort) -> None:
     """
     if asked is None:
         raise ValueError(
-            "update needs a cohort from select first, "
-            f"got an outcome for round {answered.round}"
+            f"update needs a cohort from select first, got an outcome for round {answered.round}"
         )
     if answered is asked:
         return
