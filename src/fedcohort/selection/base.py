@@ -59,6 +59,7 @@ class BaseSelector:
     has_inclusion: ClassVar[bool] = False
     client_arrays: ClassVar[tuple[str, ...]] = ()
     in_flight: ClassVar[tuple[str, ...]] = ()
+    asked: Cohort | None
 
     def __init__(self, num_clients: int, cohort_size: int, *, rng: RngLike) -> None:
         self.num_clients = check_int("num_clients", num_clients, 1)
@@ -131,8 +132,9 @@ class BaseSelector:
         size = reachable_size(self.cohort_size, present)
 
         clients, inclusion = self.choose(round, size, present)
-        self.asked = Cohort(round, clients, inclusion)
-        return self.asked
+        cohort = Cohort(round, clients, inclusion)
+        self.asked = cohort
+        return cohort
 
     def update(self, outcome: Outcome) -> None:
         """Learn from the outcome of the cohort that was asked last.
@@ -220,7 +222,7 @@ class BaseSelector:
         self.asked = asked
 
     def _forget_cohort(self) -> None:
-        self.asked: Cohort | None = None
+        self.asked = None
         for name in self.in_flight:
             setattr(self, name, None)
 

@@ -109,7 +109,8 @@ class LastLoss(BaseSelector):
         """Remember the losses of those that succeeded; the others keep their last one."""
         clients = outcome.cohort.clients
         before = pick(self.last_losses, clients)
-        place(self.last_losses, clients, np.where(outcome.success > 0, outcome.loss, before))
+        reported = np.asarray(outcome.loss)
+        place(self.last_losses, clients, np.where(outcome.success > 0, reported, before))
 
     def newcomers(self, name: str, count: int) -> Floats:
         """Return infinite losses: clients that join have never reported one."""
