@@ -16,7 +16,7 @@ from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import ComparisonConfig, open_world
 from fedcohort.lab.recorder import Allocations, read_allocations
 from fedcohort.lab.runs import run_keys
-from fedcohort.lab.simulation import OnProgress
+from fedcohort.lab.simulation import Progress
 
 if TYPE_CHECKING:
     from fedcohort.lab.trial import Trial
@@ -168,7 +168,7 @@ def run_comparison(
     resume: bool = False,
     overwrite: bool = False,
     log: str | None = None,
-    on_progress: OnProgress | None = None,
+    on_progress: Progress | None = None,
 ) -> Comparison:
     """Train what is left of a comparison and return it; a finished one is only loaded.
 
@@ -261,7 +261,7 @@ def _is_own_file(dataset: str) -> bool:
 
 
 def _load_dataset(
-    config: ComparisonConfig, data: Path | None, on_progress: OnProgress | None
+    config: ComparisonConfig, data: Path | None, on_progress: Progress | None
 ) -> Dataset:
     def on_download(done: int, total: int | None) -> None:
         if on_progress:

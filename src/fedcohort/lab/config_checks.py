@@ -5,6 +5,7 @@ from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from fedcohort.aggregation.registry import AGGREGATIONS
 from fedcohort.checks import MAX_COUNT, check_choice, check_int, check_positive, check_range
 from fedcohort.data import DATASETS, PARTITIONS
 from fedcohort.data.scaling import SCALINGS
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from fedcohort.lab.config import ComparisonConfig, Config, SimulationConfig
 
 DEFAULT_WORLD = "bernoulli"
-NEEDS_LOSSES = ("pow-d", "rpow-d")
 LAST_SEED = 2**62  # a seed must fit TOML's integers, with room to count up
 
 Check = Callable[[str, Any], Any]  # refuses a value, by the name of its setting
@@ -57,6 +57,7 @@ SHARED_CHECKS: dict[str, Check] = {
 }
 COMPARISON_CHECKS: dict[str, Check] = {
     "partitions": _one_of(list(PARTITIONS)),
+    "aggregations": _one_of(list(AGGREGATIONS)),
     "scaling": _one_of(SCALINGS),
     "first_seed": partial(check_int, low=0, high=LAST_SEED),
     "batch_size": _check_count,
@@ -109,7 +110,8 @@ def check_simulation(config: "SimulationConfig") -> None:
     """
     _check_shared(config)
     for name in config.selectors:
-        if name in NEEDS_LOSSES:
+        scheme = SELECTORS[name].selector
+        if scheme.needs_losses or scheme.probes_losses:
             raise ValueError(
                 "selector must need no losses where nothing is trained, "
                 f"got {name!r}; `compare` trains"
@@ -164,7 +166,6 @@ def _check_learning(config: "ComparisonConfig") -> None:
     """
     try:
         # Imported here, not at the top: `--help` must not load PyTorch.
-        from fedcohort.learning.aggregation import AGGREGATIONS
         from fedcohort.learning.engine import MODES, PRECISIONS
         from fedcohort.learning.models import MODELS
     except ModuleNotFoundError:
@@ -172,8 +173,6 @@ def _check_learning(config: "ComparisonConfig") -> None:
     check_choice("model", config.model, MODELS)
     check_choice("precision", config.precision, PRECISIONS)
     check_choice("mode", config.mode, MODES)
-    for name in config.aggregations:
-        check_choice("aggregation", name, AGGREGATIONS)
 
 
 def _check_types(config: "ComparisonConfig") -> None:

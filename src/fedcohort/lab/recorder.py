@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from fedcohort.arrays import Bools, Floats, Ints
 from fedcohort.lab import folder as run_folder
-from fedcohort.selection.e3cs import E3CS
+from fedcohort.selection.base import BaseSelector
 from fedcohort.selection.protocol import Selector
 
 MAX_ROUNDS = 100  # rounds recorded, of however many are played
@@ -53,9 +53,9 @@ class AllocationRecorder:
         federations.
         """
         interval = -(-self.rounds // MAX_ROUNDS)
-        if round % interval or not isinstance(selector, E3CS):
+        if round % interval or selector.num_clients > MAX_CLIENTS:
             return
-        if selector.num_clients > MAX_CLIENTS:
+        if not isinstance(selector, BaseSelector) or not selector.has_inclusion:
             return
         allocation = selector.allocation(round)
         first_run = (0,) * (allocation.inclusion.ndim - 1)

@@ -23,7 +23,7 @@ from fedcohort.selection.protocol import Selector
 from fedcohort.selection.registry import Federation, make_selector
 from fedcohort.world.registry import World
 
-OnProgress = Callable[[str, int, int], None]  # name of the part, rounds done, rounds in all
+Progress = Callable[[str, int, int], None]  # name of the part, rounds done, rounds in all
 PROGRESS_EVERY = 50  # rounds between calls of on_progress
 
 
@@ -54,13 +54,13 @@ class Simulation:
 
     Attributes:
         folder: Its run folder.
-        experiment: "simulate", or the name of the paper's artefact.
-        config: Its settings.
+        settings: The stored settings, which also name the experiment and the version.
+        config: The configuration in them.
         results: What came of each selector, or of each case of the regret.
     """
 
     folder: Path
-    experiment: str
+    settings: Mapping[str, Any]
     config: SimulationConfig
     results: Results
 
@@ -78,7 +78,7 @@ class Simulation:
 
 def simulate(
     config: SimulationConfig,
-    on_progress: OnProgress | None = None,
+    on_progress: Progress | None = None,
     recorder: AllocationRecorder | None = None,
 ) -> Results:
     """Play every selector of a configuration.
@@ -107,7 +107,7 @@ def simulate(
 def simulate_selector(
     config: SimulationConfig,
     name: str,
-    on_progress: OnProgress | None = None,
+    on_progress: Progress | None = None,
     recorder: AllocationRecorder | None = None,
 ) -> SimulationResult:
     """Play one selector through all rounds, in the world of every seed."""
@@ -218,7 +218,7 @@ def load_or_simulate(
     run: Callable[..., Results] = simulate,
     shapes: Callable[[SimulationConfig], Shapes] = selector_shapes,
     overwrite: bool = False,
-    on_progress: OnProgress | None = None,
+    on_progress: Progress | None = None,
     recorder: AllocationRecorder | None = None,
 ) -> Simulation:
     """Return the simulation that a folder holds, or play it and store it there.
@@ -242,7 +242,7 @@ def load_or_simulate(
     if run_folder.has_simulation(folder) and not overwrite:
         # The folder's settings are equal to ours, so they need not be read again.
         results = _load_results(folder, config, shapes)
-        return Simulation(folder, experiment, config, results)
+        return Simulation(folder, settings, config, results)
 
     if recorder is None:
         results = run(config, on_progress)
@@ -253,7 +253,7 @@ def load_or_simulate(
     run_folder.write_environment(folder)
     if recorder is not None:
         recorder.save(folder, first_round=0)
-    return Simulation(folder, experiment, config, results)
+    return Simulation(folder, settings, config, results)
 
 
 def load_simulation(
@@ -271,7 +271,7 @@ def load_simulation(
     settings = run_folder.read_simulation_settings(folder)
     config = simulation_config(folder, settings)
     results = _load_results(folder, config, shapes)
-    return Simulation(folder, str(settings.get("experiment")), config, results)
+    return Simulation(folder, settings, config, results)
 
 
 def simulation_config(folder: Path, settings: Mapping[str, Any]) -> SimulationConfig:
