@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.lab.folder import commit_of
+from fedcohort.lab.environment import git_commit
 
 Row = dict[str, Any]
 
 
 def machine() -> str:
     """Return what a figure was measured on."""
-    versions = f"Python {platform.python_version()}, NumPy {np.__version__}, commit {commit_of(Path(__file__))}"
+    versions = f"Python {platform.python_version()}, NumPy {np.__version__}, commit {git_commit(Path(__file__))}"
     return f"{_cpu()}, {os.cpu_count()} cores, {versions}"
 
 

@@ -5,7 +5,7 @@ folder holds is known to `fedcohort.lab.folder` alone.
 """
 
 from fedcohort.files.arrays import load_arrays, save_arrays
-from fedcohort.files.paths import atomic_write, check_folder, locked
+from fedcohort.files.paths import atomic_write, check_folder, digest_file, locked
 from fedcohort.files.state import load_state, save_state
 from fedcohort.files.text import (
     read_json_lines,
@@ -20,6 +20,7 @@ from fedcohort.files.text import (
 __all__ = [
     "atomic_write",
     "check_folder",
+    "digest_file",
     "load_arrays",
     "load_state",
     "locked",

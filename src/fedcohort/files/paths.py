@@ -1,5 +1,6 @@
 """Folders and the moment a file takes its place."""
 
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -76,3 +77,8 @@ def locked(folder: Path, name: str = "out") -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def digest_file(path: Path) -> str:
+    """Return the SHA-256 digest of a file's bytes."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,28 +1,27 @@
 """A comparison and its run folder: begin it, go on with it, load it."""
 
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from fedcohort.arrays import Ints
+from fedcohort.arrays import Floats, Ints
+from fedcohort.checks import check_choice
 from fedcohort.data import Dataset, load
-from fedcohort.files import check_folder
+from fedcohort.files import check_folder, digest_file
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import ComparisonConfig, open_world
 from fedcohort.lab.recorder import Allocations, read_allocations
 from fedcohort.lab.runs import run_keys
 from fedcohort.lab.simulation import Progress
+from fedcohort.lab.tracking import BACKENDS, check_installed, track
 
 if TYPE_CHECKING:
     from fedcohort.lab.trial import Trial
 
 OFTEN_LEFT_OUT = ("world",)  # settings that a file need not name: older runs have none
-CHECKPOINT_PARTS = ("round", "mode", "engine", "selectors")
 PER_RUN = ("accuracy", "loss", "seconds", "wasted_seconds", "wasted_bytes")  # [T, runs]
 PER_CLIENT = ("clients", "arrived", "valid")  # [T, runs, k]
 OFFICIAL = "official_accuracy"  # [T, runs], only if it was asked for
@@ -195,64 +194,83 @@ def run_comparison(
         (2, 12)
     """
     check_folder("out", folder)
-    is_new = overwrite or not folder.is_dir()
-    # A folder that is there is locked before its checkpoint is read, so that none is newer.
-    with run_folder.locked(folder) if folder.is_dir() else nullcontext():
-        state = None
-        if not is_new:
-            config, state = _find_run(config, folder, resume)
+    if log is not None:
+        check_choice("log", log, BACKENDS)
+    with ExitStack() as stack:
+        if folder.is_dir():
+            # Locked before its checkpoint is read, so that no other process writes a newer one.
+            stack.enter_context(run_folder.locked(folder))
+        keeps_run = folder.is_dir() and not overwrite
+        stored = None
+        if run_folder.has_comparison(folder) and (keeps_run or config is None):
+            stored = read_config(folder)
         if config is None:
-            config = ComparisonConfig()
+            config = stored or ComparisonConfig()
+        state = _find_checkpoint(config, stored, folder, resume) if keeps_run else None
 
         is_finished = state is not None and state["round"] >= config.rounds
-        dataset = None
-        if not is_finished or _is_own_file(config.dataset):
-            _check_world(config, folder, is_new)
-            dataset = _load_dataset(config, data, on_progress)
-            if not is_new:
-                run_folder.check_data_digest(folder, dataset.digest)
-        if dataset is not None and not is_finished:
-            _train(config, dataset, folder, state, overwrite, log, on_progress)
+        if is_finished and not _is_own_file(config.dataset):
+            return load_comparison(folder, config, config.rounds)
+        if not is_finished and log is not None:
+            check_installed(log)
+        open_world(config, [config.first_seed])  # refuses a world that cannot be played
+        dataset = _load_dataset(config, data, on_progress)
+        if keeps_run:
+            _check_unchanged(config, dataset, folder)
+
+        if not is_finished:
+            # Imported here, not at the top: a finished comparison is shown without PyTorch.
+            from fedcohort.lab.trial import Trial
+
+            trial = Trial(config, dataset, folder)
+            if not folder.is_dir():
+                stack.enter_context(run_folder.locked(folder))
+            if overwrite:
+                run_folder.discard_comparison(folder)
+            _train(trial, state, log, on_progress)
     return load_comparison(folder, config, config.rounds)
 
 
-def _find_run(
-    config: ComparisonConfig | None, folder: Path, resume: bool
-) -> tuple[ComparisonConfig | None, dict[str, Any] | None]:
-    """Return the settings and the checkpoint of the run in a folder.
+def _find_checkpoint(
+    config: ComparisonConfig, stored: ComparisonConfig | None, folder: Path, resume: bool
+) -> dict[str, Any] | None:
+    """Return the checkpoint of the run in a folder, None if it has none.
+
+    Args:
+        config: The settings that are wanted.
+        stored: The settings that the folder holds, None if it holds none.
+        folder: The run folder.
+        resume: Whether an unfinished run may go on.
 
     Raises:
         ValueError: If the folder holds something else, a run of other settings, or an unfinished
             run that is not to be resumed.
     """
-    if not run_folder.has_comparison(folder):
+    if stored is None:
         if any(folder.iterdir()):
             raise ValueError(
                 f"out must be a new or empty folder, got {folder}; "
                 "choose another or add --overwrite"
             )
-        return config, None
-
-    stored = read_config(folder)
-    if config is not None and config != stored:
-        if resume:
-            raise ValueError(
-                f"settings must be those of the run in {folder} to resume it, got others; "
-                "without any, its own are taken"
-            )
+        return None
+    if config != stored and resume:
+        raise ValueError(
+            f"settings must be those of the run in {folder} to resume it, got others; "
+            "without any, its own are taken"
+        )
+    if config != stored:
         raise ValueError(
             f"out must not hold a run of other settings, got {folder}; "
             "choose another or add --overwrite"
         )
-
-    state = run_folder.load_checkpoint(folder, CHECKPOINT_PARTS)
+    state = run_folder.load_checkpoint(folder, run_folder.CHECKPOINT_PARTS)
     done = state["round"] if state else 0
-    if done < stored.rounds and not resume:
+    if done < config.rounds and not resume:
         raise ValueError(
-            f"out must not hold an unfinished run, got {folder} with {done} of {stored.rounds} "
+            f"out must not hold an unfinished run, got {folder} with {done} of {config.rounds} "
             "rounds; add --resume"
         )
-    return stored, state
+    return state
 
 
 def _is_own_file(dataset: str) -> bool:
@@ -268,3 +286,34 @@ def _load_dataset(
             on_progress("download", done, total or done)
 
     return load(config.dataset, data, progress=on_download)
+
+
+def _check_unchanged(config: ComparisonConfig, dataset: Dataset, folder: Path) -> None:
+    """Refuse samples, or a recorded world, other than those that a run was begun with."""
+    run_folder.check_data_digest(folder, dataset.digest)
+    if config.world_file is not None:
+        run_folder.check_world_digest(folder, digest_file(Path(config.world_file)))
+
+
+def _train(
+    trial: "Trial",
+    state: dict[str, Any] | None,
+    log: str | None,
+    on_progress: Progress | None,
+) -> None:
+    """Play the rounds of a trial that are left."""
+    config = trial.config
+    if state is not None:
+        trial.restore(state)
+    run_folder.write_settings(trial.folder, config.as_dict())
+
+    def on_round(done: int, accuracy: Floats) -> None:
+        if on_progress:
+            words = f"{len(trial.keys)} runs: best accuracy {accuracy.max():.3f}"
+            on_progress(words, done, config.rounds)
+
+    if log is None:
+        trial.run(on_round)
+        return
+    with track(log, config, trial.folder, trial.done) as on_checkpoint:
+        trial.run(on_round, on_checkpoint=on_checkpoint)

@@ -1,7 +1,7 @@
 """What a run folder holds. Only this module knows the names and formats of its files.
 
     comparison     settings.toml, environment.json, data.sha256, records/, allocations/,
-                   owners.npz, checkpoint.safetensors, summary.csv, mlflow.json;
+                   owners.npz, world.sha256 (of a recorded world), checkpoint.safetensors, summary.csv, mlflow.json;
                    cost.json too in a part of a reproduction
     simulation     settings.json, results.npz, environment.json, allocations/
     reproduction   reproduce.json, runs/ with a comparison in each folder, runs-NAME.parquet,
@@ -45,13 +45,25 @@ Arrays = dict[str, npt.NDArray[Any]]
 COMPARISON_SETTINGS = "settings.toml"
 ENVIRONMENT = "environment.json"
 DATA_DIGEST = "data.sha256"
+WORLD_DIGEST = "world.sha256"
 RECORDS = "records"
 ALLOCATIONS = "allocations"
 LABEL_COUNTS = "owners.npz"
 CHECKPOINT = "checkpoint.safetensors"
+CHECKPOINT_PARTS = ("round", "mode", "engine", "selectors")  # of a comparison
 SUMMARY = "summary.csv"
 COST = "cost.json"
 MLFLOW_RUNS = "mlflow.json"
+
+# What a comparison is computed with and from: it goes when the comparison is discarded.
+COMPARISON_FILES = (
+    COMPARISON_SETTINGS,
+    ENVIRONMENT,
+    DATA_DIGEST,
+    WORLD_DIGEST,
+    CHECKPOINT,
+    LABEL_COUNTS,
+)
 
 SIMULATION_SETTINGS = "settings.json"
 SIMULATION_RESULTS = "results.npz"
@@ -202,6 +214,21 @@ def check_data_digest(folder: Path, digest: str) -> None:
         )
 
 
+def write_world_digest(folder: Path, digest: str) -> None:
+    """Write the digest of the recorded world that a comparison plays."""
+    write_text(folder / WORLD_DIGEST, f"{digest}\n")
+
+
+def check_world_digest(folder: Path, digest: str) -> None:
+    """Refuse to go on in a recorded world other than the one that a comparison was begun in."""
+    path = folder / WORLD_DIGEST
+    if path.exists() and path.read_text().strip() != digest:
+        raise ValueError(
+            f"world_file must be what the run in {folder} was begun with, got other rounds; "
+            "choose another folder"
+        )
+
+
 def save_label_counts(folder: Path, counts: Mapping[str, npt.NDArray[Any]]) -> None:
     """Write how many samples of each label every client owns, [K, C] by partition."""
     save_arrays(folder / LABEL_COUNTS, counts)
@@ -305,7 +332,7 @@ def write_mlflow_runs(folder: Path, runs: Mapping[str, str]) -> None:
 
 def discard_comparison(folder: Path) -> None:
     """Remove a comparison from a folder and leave everything else there."""
-    for name in (COMPARISON_SETTINGS, ENVIRONMENT, DATA_DIGEST, CHECKPOINT, LABEL_COUNTS):
+    for name in COMPARISON_FILES:
         (folder / name).unlink(missing_ok=True)
     _discard_chunks(folder / RECORDS)
     _discard_chunks(folder / ALLOCATIONS)

@@ -76,9 +76,7 @@ def run_groups(config: ComparisonConfig) -> list[RunGroup]:
         by_selector.setdefault(key.selector, []).append(row)
 
     groups = []
-    for partition, aggregation, mu in product(
-        config.partitions, config.aggregations, config.mus
-    ):
+    for partition, aggregation, mu in product(config.partitions, config.aggregations, config.mus):
         group = RunGroup(
             partition,
             aggregation,

@@ -241,7 +241,8 @@ def load_or_simulate(
     run_folder.check_simulation_folder(folder, settings, overwrite)
     if run_folder.has_simulation(folder) and not overwrite:
         # The folder's settings are equal to ours, so they need not be read again.
-        results = _load_results(folder, config, shapes)
+        results = _load_results(folder)
+        _check_shapes(folder, config, results, shapes(config))
         return Simulation(folder, settings, config, results)
 
     if recorder is None:
@@ -257,20 +258,25 @@ def load_or_simulate(
 
 
 def load_simulation(
-    folder: Path, shapes: Callable[[SimulationConfig], Shapes] = selector_shapes
+    folder: Path, shapes: Callable[[SimulationConfig], Shapes] | None = None
 ) -> Simulation:
     """Return the simulation that a folder holds; every file is read once.
 
     Args:
         folder: The run folder.
-        shapes: The results that the folder must hold.
+        shapes: The results that the folder must hold. None expects one of every selector, unless
+            all results are of something else, as the regret's cases are.
 
     Raises:
         ValueError: If a file is damaged, or the results do not fit the settings.
     """
     settings = run_folder.read_simulation_settings(folder)
     config = simulation_config(folder, settings)
-    results = _load_results(folder, config, shapes)
+    results = _load_results(folder)
+    if shapes is not None:
+        _check_shapes(folder, config, results, shapes(config))
+    elif not results or set(results) & set(config.selectors):
+        _check_shapes(folder, config, results, selector_shapes(config))
     return Simulation(folder, settings, config, results)
 
 
@@ -283,9 +289,7 @@ def simulation_config(folder: Path, settings: Mapping[str, Any]) -> SimulationCo
         raise ValueError(f"{folder} must hold the settings of a simulation, got: {error}") from None
 
 
-def _load_results(
-    folder: Path, config: SimulationConfig, shapes: Callable[[SimulationConfig], Shapes]
-) -> Results:
+def _load_results(folder: Path) -> Results:
     arrays = run_folder.load_simulation_results(folder)
     results: Results = {}
     for name in dict.fromkeys(key.rpartition("/")[0] for key in arrays):
@@ -294,7 +298,6 @@ def _load_results(
         except KeyError as error:
             raise ValueError(f"{folder} must hold results of fedcohort, got: {error}") from None
         results[name] = SimulationResult(**parts)
-    _check_shapes(folder, config, results, shapes(config))
     return results
 
 

@@ -95,9 +95,7 @@ def accuracy_curves(config: ComparisonConfig, records: Arrays) -> dict[str, dict
     return curves
 
 
-def simulation_rows(
-    config: SimulationConfig, results: Mapping[str, SimulationResult]
-) -> list[Row]:
+def simulation_rows(config: SimulationConfig, results: Mapping[str, SimulationResult]) -> list[Row]:
     """Return the table of a simulation.
 
     Args:

@@ -1,45 +1,50 @@
 """What a page shows of a comparison."""
 
-import json
-from collections.abc import Mapping
-from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fedcohort.files import load_arrays
-from fedcohort.lab import folder as rundir
-from fedcohort.lab.config import ComparisonConfig, run_keys, summary
-from fedcohort.lab.recorder import load_allocations
-from fedcohort.lab.records import read_config, read_records
+from fedcohort.lab.comparison import Comparison
+from fedcohort.lab.config import (
+    ComparisonConfig,
+    SimulationConfig,
+    client_classes,
+    has_classes,
+)
+from fedcohort.lab.folder import Arrays
+from fedcohort.lab.runs import group_label, run_groups
+from fedcohort.lab.summary import comparison_rows, count_asked
 from fedcohort.reports.html.findings import Findings, Scheme
-from fedcohort.world.classes import class_of
 
 
-def findings(folder: Path) -> Findings:
-    """Return what a run folder holds, as far as it was played; one without a single round is refused."""
-    of = read_config(folder)
-    records = read_records(folder, of)
+def findings(comparison: Comparison) -> Findings:
+    """Return what a comparison shows, as far as it was played.
+
+    Raises:
+        ValueError: If no round was played yet.
+    """
+    of = comparison.config
+    records = comparison.records
     if not records:
-        raise ValueError(f"{folder} must hold the records of at least one round, got none yet")
-    done = len(records["accuracy"])
+        raise ValueError(
+            f"{comparison.folder} must hold the records of at least one round, got none yet"
+        )
+    done = comparison.rounds_done
     tested = np.flatnonzero(~np.isnan(records["accuracy"]).all(axis=1))
     records = {
         name: values[: tested[-1] + 1 if tested.size else done] for name, values in records.items()
     }
-    rows, found = summary(of, records), kinds(of, records)
-    owners = folder / "owners.npz"
+    rows, found = comparison_rows(of, records), kinds(of, records)
     about = f"{of.dataset}, {of.model}, {of.clients} clients, {of.cohort} asked per round, {of.rounds} rounds"
     return Findings(
         title=f"Client selection compared: {about}",
         kinds=found,
         tables=tables(of, rows),
         targets=dict.fromkeys(found, of.targets),
-        rates=of.rates,
-        classes=class_of(of.clients, len(of.rates)),
-        allocations=load_allocations(folder),
-        owners=load_arrays(owners) if owners.exists() else {},
+        rates=of.rates if has_classes(of) else (),
+        classes=client_classes(of) if has_classes(of) else None,
+        allocations=comparison.allocations,
+        owners=comparison.label_counts,
         lead=lead(of, done),
         notes=(
             "Means over seeds; ± is one standard deviation. A dash: not reached in every run, or not known.",
@@ -48,54 +53,43 @@ def findings(folder: Path) -> Findings:
         ),
         settings=of.as_dict(),
         seeds=seeds_in_words(of.first_seed, of.seeds),
-        environment=environment(folder),
+        environment={name: str(value) for name, value in comparison.environment.items()},
     )
 
 
 def lead(of: ComparisonConfig, done: int) -> list[str]:
     """Say what was played: what failed, and how far the run is."""
-    rates = ", ".join(f"{rate:.0%}" for rate in of.rates)
-    said = [
-        f"Clients fail: by class, they answer {rates} of the time. {of.seeds} seeds; every scheme meets the same failures."
-    ]
+    failures = describe_failures(of)
+    said = [f"{failures} {of.seeds} seeds; every scheme meets the same failures."]
     if of.seeds == 1:
-        said = [
-            f"Clients fail: by class, they answer {rates} of the time. One seed: differences may be chance."
-        ]
+        said = [f"{failures} One seed: differences may be chance."]
     if done < of.rounds:
         said.append(f"Not finished: {done} of {of.rounds} rounds are played.")
     return said
 
 
-def kinds(of: ComparisonConfig, records: rundir.Arrays) -> dict[str, dict[str, Scheme]]:
+def describe_failures(config: ComparisonConfig | SimulationConfig) -> str:
+    """Return how clients fail, in one sentence."""
+    if not has_classes(config):
+        return f"Clients fail as recorded in {config.world_file}."
+    rates = ", ".join(f"{rate:.0%}" for rate in config.rates)
+    return f"Clients fail: by class, they answer {rates} of the time."
+
+
+def kinds(of: ComparisonConfig, records: Arrays) -> dict[str, dict[str, Scheme]]:
     """Return the schemes by partition, rule and mu, as far as there are several."""
-    runs = run_keys(of)
     found: dict[str, dict[str, Scheme]] = {}
-    for key in product(of.partitions, of.aggregations, of.mus, of.selectors):
-        rows = [
-            row
-            for row, p in enumerate(runs)
-            if (p.partition, p.aggregation, p.mu, p.selector) == key
-        ]
-        found.setdefault(kind_of(of, *key[:3]), {})[key[3]] = scheme(
-            of, records, rows, [runs[row].seed for row in rows]
-        )
+    for group in run_groups(of):
+        found[group.label] = {}
+        for name in of.selectors:
+            found[group.label][name] = scheme(of, records, group.rows[name], group.seeds)
     return found
 
 
-def kind_of(of: ComparisonConfig, partition: str, aggregation: str, mu: float) -> str:
-    """Return the name of a kind of run."""
-    return f"{partition} data, {aggregation} rule" + (f", mu {mu:g}" if len(of.mus) > 1 else "")
-
-
-def scheme(
-    of: ComparisonConfig, records: rundir.Arrays, rows: list[int], seeds: list[int]
-) -> Scheme:
+def scheme(of: ComparisonConfig, records: Arrays, rows: list[int], seeds: list[int]) -> Scheme:
     """Return some runs of the batch axis as one scheme."""
     clients = records["clients"][:, rows]
-    counts = np.stack(
-        [np.bincount(run.ravel(), minlength=of.clients) for run in clients.swapaxes(0, 1)]
-    )
+    counts = count_asked(clients, of.clients)
     successes = records["valid"][:, rows].sum(axis=-1).T.astype(np.float64)
     return Scheme(
         seeds=seeds,
@@ -112,7 +106,7 @@ def tables(of: ComparisonConfig, rows: list[dict[str, Any]]) -> dict[str, list[d
     """Return the summary by kind of run: the scheme first, accuracy with its spread next."""
     found: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        kind = kind_of(of, row["partition"], row["aggregation"], row.get("mu", of.mus[0]))
+        kind = group_label(row["partition"], row["aggregation"], row.get("mu"))
         final = f"{row['final']:.3f}" + ("" if np.isnan(row["sd"]) else f" ± {row['sd']:.3f}")
         rest = {
             name: v
@@ -128,13 +122,3 @@ def tables(of: ComparisonConfig, rows: list[dict[str, Any]]) -> dict[str, list[d
 def seeds_in_words(first: int, count: int) -> str:
     """Return which seeds were played."""
     return str(first) if count == 1 else f"{first} to {first + count - 1}"
-
-
-def environment(folder: Path) -> Mapping[str, str]:
-    """Return what a run was computed with, if that was kept."""
-    path = folder / "environment.json"
-    try:
-        kept = json.loads(path.read_text()) if path.exists() else {}
-    except ValueError as error:
-        raise ValueError(f"{path} must be the environment of a run, got: {error}") from None
-    return {str(name): str(value) for name, value in kept.items()} if isinstance(kept, dict) else {}

@@ -9,7 +9,6 @@ import numpy as np
 from fedcohort.lab import folder as rundir
 from fedcohort.lab.recorder import Allocations
 from fedcohort.reports.html.findings import Findings, Scheme
-from fedcohort.reports.pages.comparison import environment
 
 CERTAIN = 1 - 1e-6  # the journal keeps six digits
 ROUNDS = 100
@@ -39,7 +38,7 @@ def findings(folder: Path) -> Findings:
         names=names,
         lead=[_lead(rows, about)],
         settings=about,
-        environment=environment(folder),
+        environment={name: str(value) for name, value in rundir.read_environment(folder).items()},
     )
 
 

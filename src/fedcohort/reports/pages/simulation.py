@@ -1,44 +1,44 @@
 """What a page shows of selection without training."""
 
-from pathlib import Path
-
 import numpy as np
 
-from fedcohort.lab.recorder import load_allocations
-from fedcohort.lab.simulation import SimulationConfig, SimulationResult, summary
-from fedcohort.paper.simulated import stored
+from fedcohort.lab.config import SimulationConfig, client_classes, has_classes
+from fedcohort.lab.simulation import Simulation, SimulationResult
+from fedcohort.lab.summary import simulation_rows
 from fedcohort.reports.html.findings import Findings, Scheme
-from fedcohort.reports.pages.comparison import environment, seeds_in_words
-from fedcohort.world.classes import class_of
+from fedcohort.reports.pages.comparison import describe_failures, seeds_in_words
 
 KIND = "selection only"
 
 
-def findings(folder: Path) -> Findings:
-    """Return what a folder of `simulate` holds; the regret's is not one of schemes, and is refused."""
-    setting, results = stored(folder)
+def findings(simulation: Simulation) -> Findings:
+    """Return what a simulation shows.
+
+    Raises:
+        ValueError: If it is the regret's, whose cases are no schemes.
+    """
+    setting = simulation.config
+    results = simulation.results
     if not set(results) <= set(setting.selectors):
         raise ValueError(
-            f"runs must hold schemes that were simulated, got {folder}; for the regret, give the folder above it"
+            f"runs must hold schemes that were simulated, got {simulation.folder}; "
+            "for the regret, give the folder above it"
         )
     size = f"{setting.clients:,} clients, {setting.cohort:,} asked per round"
-    rates = ", ".join(f"{rate:.0%}" for rate in setting.rates)
     return Findings(
         title=f"Selection simulated: {size}, {setting.rounds:,} rounds",
         kinds={KIND: schemes(setting, results)},
-        tables={"Schemes": summary(setting, results)},
-        rates=setting.rates,
-        classes=class_of(setting.clients, len(setting.rates)),
-        allocations=load_allocations(folder),
-        lead=[
-            f"Nothing is trained. Clients fail: by class, they answer {rates} of the time, the same for every scheme."
-        ],
+        tables={"Schemes": simulation_rows(setting, results)},
+        rates=setting.rates if has_classes(setting) else (),
+        classes=client_classes(setting) if has_classes(setting) else None,
+        allocations=simulation.allocations,
+        lead=[f"Nothing is trained. {describe_failures(setting)[:-1]}, the same for every scheme."],
         notes=(
             "Means over seeds. Asked, by class: times the median client of each class was asked, the lowest rate first.",
         ),
         settings=setting.as_dict(),
         seeds=seeds_in_words(setting.first_seed, setting.seeds),
-        environment=environment(folder),
+        environment=simulation.environment,
     )
 
 
