@@ -6,8 +6,11 @@ import torch
 from torch import nn
 
 from fedcohort.learning.aggregation import AGGREGATIONS, normalised, paper, server_step
-from fedcohort.learning.engine import Engine, Options, Run
-from fedcohort.learning.local import Sgd, Trained
+from fedcohort.learning.engine import Engine
+from fedcohort.learning.options import Options
+from fedcohort.learning.run import Run
+from fedcohort.learning.sgd import Sgd
+from fedcohort.learning.trainers import LocalUpdates
 
 SIZES = (2, 3, 5)
 SHARES = torch.tensor([0.2, 0.3, 0.5])
@@ -22,7 +25,7 @@ class Scripted:
     def train(self, models, jobs):
         first = [min(int(v) for v in rows.ravel() if v >= 0) for rows in jobs.batches]
         who = [{0: 0, 2: 1, 5: 2}[sample] for sample in first]
-        return Trained(self.change[who].clone(), torch.ones(len(who)))
+        return LocalUpdates(self.change[who].clone(), torch.ones(len(who)))
 
 
 def engine(change, monkeypatch, **options):
@@ -39,7 +42,11 @@ def engine(change, monkeypatch, **options):
         Sgd(),
         Options(mode="one-by-one"),
     )
-    monkeypatch.setattr(learner, "trainer", lambda jobs, cohort: Scripted(change))
+    monkeypatch.setattr(
+        learner,
+        "_train_jobs",
+        lambda jobs, cohort_size: Scripted(change).train(learner.models, jobs),
+    )
     return learner
 
 

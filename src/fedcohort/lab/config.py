@@ -169,8 +169,8 @@ def _check_learning(of: ComparisonConfig) -> None:
         from fedcohort.learning.aggregation import (
             AGGREGATIONS,  # PyTorch is loaded by who compares, not by who asks for help
         )
-        from fedcohort.learning.engine import MODES, PRECISIONS
         from fedcohort.learning.models import MODELS
+        from fedcohort.learning.options import MODES, PRECISIONS
     except ModuleNotFoundError:
         return
     check_choice("model", of.model, MODELS)
