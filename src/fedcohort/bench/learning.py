@@ -18,7 +18,8 @@ from fedcohort.bench.machine import Row, machine, row
 from fedcohort.learning import Engine, Options, Run, Sgd, make_model
 from fedcohort.learning.weights import flat_weights, named_weights
 from fedcohort.rng import stream
-from fedcohort.world.volatility import class_rates, local_epochs
+from fedcohort.world.classes import class_rates
+from fedcohort.world.durations import local_epochs
 
 CLIENTS, COHORT, SAMPLES = 100, 20, 500
 SHAPES: dict[str, tuple[tuple[int, ...], int]] = {

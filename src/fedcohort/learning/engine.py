@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from fedcohort.aggregation.registry import AGGREGATIONS
+from fedcohort.aggregation.server import server_step
 from fedcohort.arrays import Bools, Floats, Ints
-from fedcohort.learning.aggregation import AGGREGATIONS, server_step
 from fedcohort.learning.evaluation import Evaluator
 from fedcohort.learning.inputs import check_inputs
 from fedcohort.learning.options import PRECISIONS, Options, find_device

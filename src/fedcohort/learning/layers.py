@@ -133,8 +133,8 @@ def _replacement(layer: nn.Module, kernels: bool) -> nn.Module | None:
     """Return the layer to use instead, or None; a subclass may do anything, so it stays."""
     if type(layer) is nn.Conv2d and _is_plain_conv(layer):
         return MatmulConv2d(layer)
-    if type(layer) is nn.MaxPool2d and kernels and _is_plain_pool(layer):
-        return ChannelsLastMaxPool2d(int(layer.kernel_size), int(layer.stride), layer.ceil_mode)
+    if type(layer) is nn.MaxPool2d and kernels:
+        return _pool_replacement(layer)
     return None
 
 
@@ -143,13 +143,16 @@ def _is_plain_conv(layer: nn.Conv2d) -> bool:
     return layer.groups == 1 and layer.dilation == (1, 1) and has_plain_padding
 
 
-def _is_plain_pool(layer: nn.MaxPool2d) -> bool:
+def _pool_replacement(layer: nn.MaxPool2d) -> nn.Module | None:
     size = layer.kernel_size
-    if not isinstance(size, int) or not isinstance(layer.stride, int):
-        return False
+    stride = layer.stride
+    if not isinstance(size, int) or not isinstance(stride, int):
+        return None
     if size * size > torch.iinfo(torch.int8).max:  # the kernel counts a window's pixels in int8
-        return False
-    return layer.padding == 0 and layer.dilation == 1 and not layer.return_indices
+        return None
+    if layer.padding != 0 or layer.dilation != 1 or layer.return_indices:
+        return None
+    return ChannelsLastMaxPool2d(size, stride, layer.ceil_mode)
 
 
 def _patches(x: Tensor, height: int, width: int, down: int, across: int) -> Tensor:

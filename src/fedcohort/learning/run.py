@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fedcohort.aggregation.registry import AGGREGATIONS
 from fedcohort.arrays import Floats, Ints
 from fedcohort.checks import MAX_COUNT, check_array, check_choice, check_range
-from fedcohort.learning.aggregation import AGGREGATIONS
 
 
 @dataclass(frozen=True, eq=False)

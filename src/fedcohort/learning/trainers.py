@@ -5,6 +5,7 @@ operation, `SequentialTrainer` gives each job to one worker. Which is faster dep
 model and the machine: the engine measures.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import local
 
@@ -236,7 +237,7 @@ class SequentialTrainer:
         return flat_weights(module), total_loss / len(rows)
 
 
-def _add_proximal_gradient(weights: list[Tensor], anchors: list[Tensor], mu: float) -> None:
+def _add_proximal_gradient(weights: Sequence[Tensor], anchors: Sequence[Tensor], mu: float) -> None:
     """Add the gradient of (mu / 2) |theta - anchor|^2, FedProx's term."""
     for weight, anchor in zip(weights, anchors, strict=True):
         if weight.grad is not None:  # None if frozen, or if the model does not use it
