@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedcohort.lab.simulation import Played, Progress, SimulationConfig, summary
 from fedcohort.paper import figure3, figure4, regret
-from fedcohort.reports.figures import Figure
+from fedcohort.reports.charts import Chart
 
 if TYPE_CHECKING:
     from fedcohort.paper.artefact import Artefact
@@ -19,7 +19,7 @@ class Experiment:
     setting: SimulationConfig
     run: Callable[[SimulationConfig, Progress | None], dict[str, Played]]
     rows: Callable[[SimulationConfig, dict[str, Played]], list[dict[str, Any]]]
-    report: Callable[[SimulationConfig, dict[str, Played]], dict[str, Figure]]
+    report: Callable[[SimulationConfig, dict[str, Played]], dict[str, Chart]]
     caption: str
 
 

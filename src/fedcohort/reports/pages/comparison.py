@@ -13,7 +13,7 @@ from fedcohort.lab import folder as rundir
 from fedcohort.lab.config import ComparisonConfig, run_keys, summary
 from fedcohort.lab.recorder import load_allocations
 from fedcohort.lab.records import records_in, settings_in
-from fedcohort.reports.html.findings import Findings, Scheme
+from fedcohort.reports.findings import Findings, Scheme
 from fedcohort.world.volatility import class_of
 
 
