@@ -10,7 +10,7 @@ from pages import PAGES, ROOT, Reader, blocks
 from fedcohort.aggregation.registry import AGGREGATIONS
 from fedcohort.data.partition import PARTITIONS
 from fedcohort.learning.models import MODELS
-from fedcohort.reports import figures, report
+from fedcohort.reports import figures
 from fedcohort.selection.registry import SELECTORS
 
 FEW = 3  # blocks of Python that may be shown without being run
@@ -24,8 +24,7 @@ def restored(monkeypatch, tmp_path):
             monkeypatch.setitem(registry, name, registry[name])
     before = [set(registry) for registry in (SELECTORS, AGGREGATIONS, MODELS, PARTITIONS)]
     monkeypatch.chdir(tmp_path)
-    for module in (figures, report):  # spare the time that figures take
-        monkeypatch.setattr(module, "available", lambda: False)
+    monkeypatch.setattr(figures, "has_matplotlib", lambda: False)  # figures take time
     yield
     for registry, names in zip((SELECTORS, AGGREGATIONS, MODELS, PARTITIONS), before, strict=True):
         for name in set(registry) - names:
