@@ -7,7 +7,9 @@ import pytest
 from fedcohort.rounds import Lockstep, Returned, play
 from fedcohort.selection.protocol import Cohort, Outcome
 from fedcohort.selection.registry import SELECTORS, Federation, make_selector
-from fedcohort.world.volatility import bernoulli, class_rates, timed
+from fedcohort.world.bernoulli import bernoulli
+from fedcohort.world.classes import class_rates
+from fedcohort.world.durations import timed
 
 
 class Script:

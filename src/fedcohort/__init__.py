@@ -9,7 +9,8 @@ from fedcohort.selection.powd import LastLoss, PowD
 from fedcohort.selection.protocol import Cohort, Outcome, Selector
 from fedcohort.selection.random import Random
 from fedcohort.selection.registry import SELECTORS, Federation, make_selector
-from fedcohort.world.volatility import bernoulli, class_rates
+from fedcohort.world.bernoulli import bernoulli
+from fedcohort.world.classes import class_rates
 
 __version__ = "0.1.0"
 __all__ = [

@@ -24,7 +24,8 @@ from fedcohort.flower import (
     volatility,
 )
 from fedcohort.flower.client import IDENTITY, identity
-from fedcohort.world.volatility import bernoulli, class_rates
+from fedcohort.world.bernoulli import bernoulli
+from fedcohort.world.classes import class_rates
 
 STOPPED, FAILED = 1001, 1002
 ANSWER = 1.0  # seconds within which a client that is stopped must have answered

@@ -47,7 +47,8 @@ from fedcohort.rounds import play
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.random import Random
 from fedcohort.selection.registry import Federation, make_selector
-from fedcohort.world.volatility import bernoulli, class_rates
+from fedcohort.world.bernoulli import bernoulli
+from fedcohort.world.classes import class_rates
 
 INITIAL = {"w": np.array([[0.5, -1.0], [2.0, 4.0]]), "b": np.array([0.25])}
 NO_TEST = {"fraction_evaluate": 0.0}

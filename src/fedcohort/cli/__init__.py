@@ -55,8 +55,8 @@ def simulate(
     selectors: Annotated[
         str, typer.Option(help="Comma-separated names, or 'default'; see `fedcohort list`.")
     ] = "default",
-    clients: Annotated[int, typer.Option(help="Number of clients, K.")] = DEFAULT.num_clients,
-    cohort: Annotated[int, typer.Option(help="Clients asked per round, k.")] = DEFAULT.cohort_size,
+    clients: Annotated[int, typer.Option(help="Number of clients, K.")] = DEFAULT.clients,
+    cohort: Annotated[int, typer.Option(help="Clients asked per round, k.")] = DEFAULT.cohort,
     rounds: Annotated[int, typer.Option(help="Number of rounds, T.")] = DEFAULT.rounds,
     seeds: Annotated[
         int, typer.Option(help="Number of runs, each with its own world.")

@@ -11,7 +11,8 @@ from flwr.clientapp.typing import ClientAppCallable, Mod
 
 from fedcohort.checks import check_int
 from fedcohort.flower.outcomes import FAILED, error_reply
-from fedcohort.world.volatility import PAPER_RATES, answers_at, class_rates
+from fedcohort.world.bernoulli import answers_at
+from fedcohort.world.classes import PAPER_RATES, class_rates
 
 
 def volatility(seed: int | None = None, rates: tuple[float, ...] = PAPER_RATES) -> Mod:

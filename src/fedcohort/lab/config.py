@@ -15,7 +15,7 @@ from fedcohort.metrics import first_at, jain
 from fedcohort.selection.registry import PAPER_SELECTORS, SELECTORS
 from fedcohort.selection.sampling import SAMPLERS
 from fedcohort.statistics import sd
-from fedcohort.world.volatility import PAPER_RATES
+from fedcohort.world.classes import PAPER_RATES
 
 
 def _with(default: Any, meaning: str) -> Any:
