@@ -6,7 +6,6 @@ import pytest
 
 from fedcohort.lab import simulation
 from fedcohort.lab.simulation import (
-    NEEDS_LOSSES,
     SimulationConfig,
     SimulationResult,
     arrays,
@@ -23,7 +22,11 @@ from fedcohort.world.bernoulli import bernoulli
 from fedcohort.world.classes import class_rates
 from fedcohort.world.recorded import replay
 
-UNTRAINED = tuple(name for name in SELECTORS if name not in NEEDS_LOSSES)
+UNTRAINED = tuple(
+    name
+    for name, scheme in SELECTORS.items()
+    if not (scheme.selector.needs_losses or scheme.selector.probes_losses)
+)
 TINY = SimulationConfig(UNTRAINED, clients=9, cohort=3, rounds=30, seeds=3, first_seed=4)
 PAPER = replace(regret.SETTING, rounds=1500, seeds=8)
 

@@ -3,12 +3,13 @@
 from fedcohort.rng import stream
 from fedcohort.rounds import Record, play
 from fedcohort.selection.allocation import Allocation, allocate
+from fedcohort.selection.base import BaseSelector
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.fedcs import FedCS
 from fedcohort.selection.powd import LastLoss, PowD
 from fedcohort.selection.protocol import Cohort, Outcome, Selector
 from fedcohort.selection.random import Random
-from fedcohort.selection.registry import SELECTORS, Federation, make_selector
+from fedcohort.selection.registry import SELECTORS, Federation, Scheme, make_selector
 from fedcohort.world.bernoulli import bernoulli
 from fedcohort.world.classes import class_rates
 
@@ -17,6 +18,7 @@ __all__ = [
     "E3CS",
     "SELECTORS",
     "Allocation",
+    "BaseSelector",
     "Cohort",
     "FedCS",
     "Federation",
@@ -25,6 +27,7 @@ __all__ = [
     "PowD",
     "Random",
     "Record",
+    "Scheme",
     "Selector",
     "allocate",
     "bernoulli",

@@ -750,6 +750,15 @@ def test_the_paper_aggregation_counts_the_missing_as_the_current_model(clock):
     assert result.train_metrics_clientapp[2]["train_loss"] == 1.0
 
 
+def test_the_normalised_aggregation_averages_over_those_who_arrived(clock):
+    grid = federation(clock, 2, lambda client, round: client == 1 and round == 2)
+    result = cohort_strategy(cohort_size=2, aggregation="normalised").start(
+        grid, record(w=[0.0]), num_rounds=2
+    )
+    # round 1: as with the paper's rule, 5/6; round 2: client 0 alone moves it by (1 - 5/6) / 2
+    assert result.arrays["w"].numpy() == pytest.approx([5 / 6 + 1 / 12])
+
+
 def test_selectors_that_rank_by_loss_get_it(clock):
     grid = federation(clock, 6)
     strategy = cohort_strategy(selector="rpow-d", cohort_size=2, loss_key="train_loss")
@@ -951,7 +960,7 @@ def test_if_every_evaluation_is_broken_there_is_none(clock):
         ({"deadline": "soon"}, "deadline must be a finite number above 0, got 'soon'"),
         ({"seed": -1}, "seed must be a whole number at least 0, got -1"),
         ({"num_clients": 2}, "num_clients must be a whole number at least 3, got 2"),
-        ({"aggregation": "mean"}, "aggregation must be one of wrapped, paper, got 'mean'"),
+        ({"aggregation": "mean"}, "aggregation must be one of wrapped, paper, normalised, got 'mean'"),
         ({"wait": 0}, "wait must be a finite number above 0, got 0"),
         ({"resume": True}, "folder must be given for resume and tensorboard, got None"),
         ({"tensorboard": True}, "folder must be given for resume and tensorboard, got None"),

@@ -3,6 +3,7 @@
 import io
 import pickle
 from fractions import Fraction
+from functools import partial
 from math import inf, nan
 
 import numpy as np
@@ -13,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from fedcohort.flower.aggregation import as_record, like, paper, shares_of
+from fedcohort.aggregation.registry import AGGREGATIONS
+from fedcohort.flower.aggregation import apply_rule, as_record, like, shares_of
 from fedcohort.flower.judging import Rules, judge, sound_evaluations
 from fedcohort.flower.validity import (
     Limits,
@@ -24,6 +26,8 @@ from fedcohort.flower.validity import (
     trained_model,
     usual_schema,
 )
+
+paper = partial(apply_rule, AGGREGATIONS["paper"])
 
 QUICK = settings(max_examples=150, deadline=None)
 SENT = {

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from fedcohort import __version__
+from fedcohort.aggregation.registry import AGGREGATIONS
 from fedcohort.bench import BENCHES
 from fedcohort.checks import check_choice
 from fedcohort.cli.compare import compare
@@ -143,7 +144,7 @@ def list_names(
         "data sets": DATASETS,
         "partitions": PARTITIONS,
         "models": _needing_torch("models", "MODELS"),
-        "aggregations": _needing_torch("aggregation", "AGGREGATIONS"),
+        "aggregations": AGGREGATIONS,
         "experiments": NAMES,
         "benchmarks": BENCHES,
     }

@@ -1,9 +1,9 @@
 """Who chooses: a selector by its name or an object of one's own, made to fit the clients that are there."""
 
-from typing import Any
+from typing import Any, cast
 
 from fedcohort.checks import check_choice, check_int
-from fedcohort.selection.powd import LastLoss
+from fedcohort.selection.base import BaseSelector
 from fedcohort.selection.protocol import Selector
 from fedcohort.selection.registry import SELECTORS, Federation, make_selector
 
@@ -55,7 +55,7 @@ def refuse_unfit(choice: Choice, cohort_size: int, loss_key: str | None) -> None
             ) from None
     if loss_key is not None and (not isinstance(loss_key, str) or not loss_key):
         raise ValueError(f"loss_key must be the name of a metric, got {loss_key!r}")
-    if isinstance(made, LastLoss) and loss_key is None:
+    if getattr(made, "needs_losses", False) and loss_key is None:
         raise ValueError(
             "loss_key must name the loss that clients report, by which this selector ranks them, got None"
         )
@@ -77,5 +77,7 @@ def name_of(choice: Choice) -> str:
 
 def probabilities(selector: Selector, round: int, available: Any) -> list[float] | None:
     """Return every client's probability of being asked, where the selector can say."""
-    inclusion = getattr(selector, "inclusion", None)
-    return None if inclusion is None else [float(p) for p in inclusion(round, available)]
+    if not getattr(selector, "has_inclusion", False):
+        return None
+    inclusion = cast(BaseSelector, selector).inclusion(round, available)
+    return [float(p) for p in inclusion]

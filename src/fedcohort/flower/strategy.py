@@ -15,10 +15,11 @@ from flwr.serverapp import Grid
 from flwr.serverapp.exception import AggregationError, InconsistentMessageReplies
 from flwr.serverapp.strategy import Result, Strategy
 
+from fedcohort.aggregation.registry import AGGREGATIONS
 from fedcohort.checks import check_choice, check_int, check_positive
 from fedcohort.files import check_folder
 from fedcohort.flower import checkpoint, choosing, wrapped
-from fedcohort.flower.aggregation import AGGREGATIONS, as_record, paper, shares_of
+from fedcohort.flower.aggregation import apply_rule, as_record, shares_of
 from fedcohort.flower.gathering import gather
 from fedcohort.flower.grid import DeadlineGrid, Shown
 from fedcohort.flower.journal import Journal, Totals, announce, row_of
@@ -50,7 +51,7 @@ class CohortStrategy(Strategy):
     selector: a name (`fedcohort list`) or one of your own; cohort_size is then the selector's.
     deadline: seconds; None waits for everybody, at most the timeout of `start`, as the simulation engine needs, where the clock
     means nothing.
-    aggregation: "wrapped", the strategy's own, or "paper", where clients that do not return count as the current model.
+    aggregation: "wrapped", the strategy's own, or a name of `fedcohort.aggregation.registry.AGGREGATIONS`.
     num_clients: how many clients there will be; places are kept for those that come late. None: those there at the start, or
     as many as a selector of your own has.
     wait: seconds to wait for clients before the first round. loss_key: metric that holds the loss, for selectors that use it.
@@ -79,7 +80,9 @@ class CohortStrategy(Strategy):
         self.choice, self.cohort_size = selector, choosing.cohort_size_of(selector, cohort_size)
         choosing.refuse_unfit(selector, self.cohort_size, loss_key)
         wrapped.refuse_unfit(
-            strategy, check_choice("aggregation", aggregation, AGGREGATIONS), self.cohort_size
+            strategy,
+            check_choice("aggregation", aggregation, ["wrapped", *AGGREGATIONS]),
+            self.cohort_size,
         )
         self.strategy, self.aggregation = strategy, aggregation
         self.minimums, self.numbers = wrapped.minimums(strategy), wrapped.numbers(strategy)
@@ -352,7 +355,9 @@ class CohortStrategy(Strategy):
                     : self.selector.num_clients
                 ]  # who came during the round is of the next
                 shares = shares_of([verdict.examples for verdict in returned], everyone)
-                new = paper(model, [verdict.model for verdict in returned if verdict.model], shares)
+                rule = AGGREGATIONS[self.aggregation]
+                trained = [verdict.model for verdict in returned if verdict.model]
+                new = apply_rule(rule, model, trained, shares)
                 metrics = wrapped.average_metrics(self.strategy, replies, self.rules.examples_key)
             if not all(all_finite(part) for part in new.values()):
                 raise AggregationError("the aggregated model is not finite")

@@ -69,9 +69,9 @@ def refuse_unfit(strategy: Strategy, aggregation: str, cohort_size: int) -> None
         raise ValueError(
             f"strategy must average arrays of fixed shapes, got {type(strategy).__name__}, which collects trees"
         )
-    if aggregation == "paper" and (len(layers(strategy)) > 1 or isinstance(strategy, ROBUST)):
+    if aggregation != "wrapped" and (len(layers(strategy)) > 1 or isinstance(strategy, ROBUST)):
         raise ValueError(
-            f"aggregation must be 'wrapped' for {type(strategy).__name__}, whose protection it is, got 'paper'"
+            f"aggregation must be 'wrapped' for {type(strategy).__name__}, whose protection it is, got {aggregation!r}"
         )
     if (private := sampled_clients(strategy)) not in (None, cohort_size):
         raise ValueError(

@@ -22,7 +22,6 @@ from fedcohort.world.classes import PAPER_RATES, class_of, class_rates
 
 Progress = Callable[[str, int, int], None]  # part, rounds done, rounds in all
 KEYS = {"clients": "num_clients", "cohort": "cohort_size"}  # on disk
-NEEDS_LOSSES = ("pow-d", "rpow-d")
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,8 @@ class SimulationConfig:
             check_range("rates", rate, 0.0, 1.0)
         for name in self.selectors:
             check_choice("selector", name, SELECTORS)
-            if name in NEEDS_LOSSES:
+            scheme = SELECTORS[name].selector
+            if scheme.needs_losses or scheme.probes_losses:
                 raise ValueError(
                     f"selector must need no losses where nothing is trained, got {name!r}; `compare` trains"
                 )
