@@ -1,4 +1,4 @@
-"""Read a documentation page like a careful reader: write its files, run its code, check its commands.
+"""Follow a page like a careful reader: write its files, run its code, check its commands.
 
 ```python            runs, with the names defined by earlier blocks of the page
 ```toml title="x"    any block with a title is also written to a file of that name
