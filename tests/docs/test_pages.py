@@ -10,7 +10,7 @@ from pages import PAGES, ROOT, Reader, blocks
 from fedcohort.aggregation.registry import AGGREGATIONS
 from fedcohort.data.partition import PARTITIONS
 from fedcohort.learning.models import MODELS
-from fedcohort.reports import figures, report
+from fedcohort.reports import figures
 from fedcohort.selection.registry import SELECTORS
 from fedcohort.world.registry import WORLDS
 
@@ -26,8 +26,7 @@ def page_name(page):
 def own_folder_and_registries(monkeypatch, tmp_path):
     """Follow a page in an empty folder, and forget what it registers."""
     monkeypatch.chdir(tmp_path)
-    for module in (figures, report):  # drawing takes too long here
-        monkeypatch.setattr(module, "available", lambda: False)
+    monkeypatch.setattr(figures, "has_matplotlib", lambda: False)  # drawing takes too long here
 
     before = [dict(registry) for registry in REGISTRIES]
     yield
@@ -86,7 +85,7 @@ def test_every_function_and_test_in_the_table_of_the_paper_exists():
     assert len(tests) > 30
     assert len(names) > 30
 
-    assert [f"{file}::{test}" for file, test in tests if test not in tests_in(file)] == []
+    assert [f"{file}::{test}" for file, test in tests if test not in functions_of(file)] == []
     assert [name for name in names if not exists(name)] == []
 
     understood = {f"`{file}::{test}`" for file, test in tests}
@@ -103,12 +102,12 @@ def test_every_test_that_the_errata_name_exists():
     missing = []
     for given_file, test in named:
         file = given_file or file
-        if test not in tests_in(file):
+        if test not in functions_of(file):
             missing.append(f"{file}::{test}")
     assert missing == []
 
 
-def tests_in(file):
+def functions_of(file):
     """Return the names of the functions in all test files of this name."""
     paths = list((ROOT / "tests").rglob(file))
     assert paths, f"there is no {file}"
