@@ -23,7 +23,7 @@ def success_ratio(successes: Ints, cohort_size: int) -> Floats:
     Returns:
         Ratios between 0 and 1, [..., T].
 
-    Example:
+    Examples:
         >>> success_ratio(np.array([1, 2, 0]), cohort_size=2).tolist()
         [0.5, 0.75, 0.5]
     """
@@ -41,7 +41,7 @@ def jain(counts: Ints) -> Floats:
     Returns:
         Index [...]: 1 if all counts are equal (also if all are 0), 1/K if one client has all.
 
-    Example:
+    Examples:
         >>> jain(np.array([[7, 7, 7, 7], [0, 9, 0, 0]])).tolist()
         [1.0, 0.25]
     """
@@ -63,7 +63,7 @@ def class_quartiles(counts: Ints, classes: Ints) -> Floats:
     Returns:
         First quartile, median and third quartile of each class, [classes, 3].
 
-    Example:
+    Examples:
         >>> counts = np.array([0, 1, 2, 3, 4, 4, 8])
         >>> class_quartiles(counts, classes=np.array([0, 0, 0, 0, 0, 1, 1])).tolist()
         [[1.0, 2.0, 3.0], [5.0, 6.0, 7.0]]
@@ -91,7 +91,7 @@ def best_fixed(gains: Floats, spare: Floats, floors: Floats) -> Floats:
     Returns:
         Shares q [..., K], which sum to 1.
 
-    Example:
+    Examples:
         >>> best_fixed(np.array([1.0, 9.0, 2.0, 5.0]), np.full(3, 2.0), np.zeros(3)).tolist()
         [0.0, 0.5, 0.0, 0.5]
     """
@@ -118,7 +118,7 @@ def clairvoyant_value(answering: Ints, spare: Floats, floors: Floats) -> Floats:
     Returns:
         Expected successes of each round, [..., T].
 
-    Example:
+    Examples:
         >>> clairvoyant_value(np.array([3, 1]), np.array([2.0, 2.0]), np.zeros(2)).tolist()
         [2.0, 1.0]
     """
@@ -138,7 +138,7 @@ def spare_and_floors(
     Returns:
         R_t = k (1 - phi_t), [T], and sigma_t = phi_t k / K, [T].
 
-    Example:
+    Examples:
         >>> spare, floors = spare_and_floors(np.array([0.0, 0.5]), num_clients=10, cohort_size=4)
         >>> spare.tolist(), floors.tolist()
         ([4.0, 2.0], [0.0, 0.2])
@@ -156,7 +156,7 @@ def paper_bound(eta: float, spare: Floats, num_clients: int) -> float:
         spare: R_t of every round, [T].
         num_clients: Number of clients, K.
 
-    Example:
+    Examples:
         >>> round(paper_bound(0.5, np.full(2500, 20.0), num_clients=100))
         25921
     """
@@ -175,7 +175,7 @@ def corrected_bound(eta: float, spare: Floats, floors: Floats, num_clients: int)
         floors: sigma_t of every round, [T].
         num_clients: Number of clients, K.
 
-    Example:
+    Examples:
         >>> round(corrected_bound(0.5, np.full(2500, 20.0), np.zeros(2500), num_clients=100))
         25322
     """
@@ -197,7 +197,7 @@ def robust_bound(eta: float, spare: Floats, floors: Floats, num_clients: int) ->
         floors: sigma_t of every round, [T].
         num_clients: Number of clients, K.
 
-    Example:
+    Examples:
         >>> round(robust_bound(0.5, np.full(2500, 20.0), np.zeros(2500), num_clients=100))
         12822
     """
@@ -218,7 +218,7 @@ def theorem_holds(eta: float, spare: Floats, floors: Floats, num_clients: int) -
     Returns:
         Whether the proof holds in each round, [T].
 
-    Example:
+    Examples:
         >>> spare, floors = spare_and_floors(np.array([0.0, 0.5]), num_clients=100, cohort_size=20)
         >>> theorem_holds(0.5, spare, floors, num_clients=100).tolist()
         [False, True]
@@ -237,7 +237,7 @@ def first_at(curves: Floats, target: float) -> Floats:
     Returns:
         Rounds [R], nan for a curve that never reaches the target.
 
-    Example:
+    Examples:
         >>> first_at(np.array([[0.1, 0.1], [0.6, 0.2], [0.7, 0.3]]), target=0.5).tolist()
         [2.0, nan]
     """

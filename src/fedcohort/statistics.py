@@ -45,7 +45,7 @@ class Estimate:
         Args:
             noise: Typical difference between two seeds, known from elsewhere.
 
-        Example:
+        Examples:
             >>> round(estimate([1.0, 2.0, 3.0]).margin(noise=0.5), 3)
             1.686
             >>> estimate([1.0]).margin(noise=0.5)
@@ -58,7 +58,7 @@ class Estimate:
     def as_ratio(self) -> str:
         """Return the estimate of a logarithm as a ratio, with its standard error.
 
-        Example:
+        Examples:
             >>> estimate([0.1, 0.2]).as_ratio()
             '1.16× ± 0.06'
         """
@@ -86,7 +86,7 @@ def t95(degrees: int) -> float:
     Args:
         degrees: Degrees of freedom, at least 1.
 
-    Example:
+    Examples:
         >>> t95(2), round(t95(30), 3)
         (2.92, 1.697)
     """
@@ -103,7 +103,7 @@ def estimate(values: Sequence[float]) -> Estimate:
     Args:
         values: One value per seed; may be empty.
 
-    Example:
+    Examples:
         >>> estimate([1.0, 2.0, 3.0]).mean
         2.0
     """
