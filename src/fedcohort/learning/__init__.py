@@ -1,4 +1,7 @@
-"""WHAT IS LEARNT: models, local updates of many clients at once, the engine. Needs PyTorch."""
+"""WHAT IS LEARNT: models, local updates of many clients at once, and the engine.
+
+Needs PyTorch.
+"""
 
 from fedcohort.learning.engine import Engine
 from fedcohort.learning.models import MODELS, make_model

@@ -52,7 +52,7 @@ class Engine:
     Raises:
         ValueError: If models, samples, runs and options do not fit together.
 
-    Example:
+    Examples:
         >>> import numpy as np, torch
         >>> from fedcohort.learning import Engine, Options, Run, Sgd, make_model
         >>> x, y = torch.randn(30, 5), torch.arange(30) % 3

@@ -141,7 +141,7 @@ def make_model(model: str | ModelFactory, shape: Shape, classes: int, seed: int)
         ValueError: If the name is unknown, the model does not fit the samples, or it has
             statistics over batches.
 
-    Example:
+    Examples:
         >>> model = make_model("mlp", shape=(5,), classes=3, seed=0)
         >>> model(torch.zeros(2, 5)).shape
         torch.Size([2, 3])

@@ -28,7 +28,7 @@ class Options:
     Raises:
         ValueError: If a value is unknown or out of bounds.
 
-    Example:
+    Examples:
         >>> Options(mode="one-by-one").precision
         'float32'
     """

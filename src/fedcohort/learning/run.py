@@ -27,7 +27,7 @@ class Run:
     Raises:
         ValueError: If a client has no samples, or a value is out of bounds.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> owned = [np.array([0, 1, 2]), np.array([3])]
         >>> run = Run(seed=0, train=owned, test=np.array([4, 5]), epochs=np.array([1, 2]))

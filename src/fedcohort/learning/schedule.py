@@ -37,7 +37,7 @@ def schedule_jobs(steps: Ints, slots: int) -> Schedule:
         steps: Number of steps of each job, [J].
         slots: Number of slots.
 
-    Example:
+    Examples:
         >>> schedule = schedule_jobs(np.array([3, 5, 1, 4, 3]), slots=2)
         >>> schedule.slot.tolist(), schedule.start.tolist(), schedule.length
         ([1, 0, 1, 1, 0], [4, 0, 7, 0, 5], 8)

@@ -31,7 +31,7 @@ class Sgd:
     Raises:
         ValueError: If a value is out of bounds.
 
-    Example:
+    Examples:
         >>> Sgd(rate=0.05)
         Sgd(rate=0.05, momentum=0.9, batch_size=40)
     """
