@@ -166,8 +166,8 @@ def _check_learning(config: "ComparisonConfig") -> None:
     """
     try:
         # Imported here, not at the top: `--help` must not load PyTorch.
-        from fedcohort.learning.engine import MODES, PRECISIONS
         from fedcohort.learning.models import MODELS
+        from fedcohort.learning.options import MODES, PRECISIONS
     except ModuleNotFoundError:
         return
     check_choice("model", config.model, MODELS)

@@ -16,11 +16,10 @@ from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import ComparisonConfig, open_world
 from fedcohort.lab.recorder import AllocationRecorder
 from fedcohort.lab.runs import RunKey, run_keys
-from fedcohort.learning.engine import Engine, Options, Run
-from fedcohort.learning.local import Sgd
-from fedcohort.learning.models import make_model
+from fedcohort.learning import Engine, Options, Run, Sgd, make_model
 from fedcohort.rng import stream
-from fedcohort.rounds import Lockstep, Record, play
+from fedcohort.rounds import Record, play
+from fedcohort.selection.lockstep import Lockstep
 from fedcohort.selection.registry import Federation, make_selector
 from fedcohort.world.durations import local_epochs, timed
 

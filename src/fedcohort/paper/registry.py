@@ -8,7 +8,7 @@ from fedcohort.lab.config import SimulationConfig
 from fedcohort.lab.simulation import Progress, SimulationResult, simulate
 from fedcohort.lab.summary import simulation_rows
 from fedcohort.paper import figure3, figure4, regret
-from fedcohort.reports.figures import Figure
+from fedcohort.reports.charts import Chart
 
 if TYPE_CHECKING:
     from fedcohort.paper.artefact import Artefact
@@ -21,7 +21,7 @@ class Experiment:
     setting: SimulationConfig
     run: Callable[[SimulationConfig, Progress | None], dict[str, SimulationResult]]
     rows: Callable[[SimulationConfig, dict[str, SimulationResult]], list[dict[str, Any]]]
-    report: Callable[[SimulationConfig, dict[str, SimulationResult]], dict[str, Figure]]
+    report: Callable[[SimulationConfig, dict[str, SimulationResult]], dict[str, Chart]]
     caption: str
 
 

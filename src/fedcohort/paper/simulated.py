@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from math import isnan, nan
 from pathlib import Path
 from typing import Any
@@ -82,7 +81,7 @@ def report_of(
             f"pow-d: from its training runs on {data}, non-iid, FedAvg, {counted(len(powd), 'seed')}."
         )
     rows = experiment.rows(setting, shown)
-    figures = partial(experiment.report, setting, shown)
+    figures = experiment.report(setting, shown)
     return Report(name, _title(name, setting), {"Summary": rows}, notes, {"summary": rows}, figures)
 
 

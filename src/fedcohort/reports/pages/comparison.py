@@ -14,7 +14,7 @@ from fedcohort.lab.config import (
 from fedcohort.lab.folder import Arrays
 from fedcohort.lab.runs import group_label, run_groups
 from fedcohort.lab.summary import comparison_rows, count_asked
-from fedcohort.reports.html.findings import Findings, Scheme
+from fedcohort.reports.findings import Findings, Scheme
 
 
 def findings(comparison: Comparison) -> Findings:

@@ -5,7 +5,7 @@ import numpy as np
 from fedcohort.lab.config import SimulationConfig, client_classes, has_classes
 from fedcohort.lab.simulation import Simulation, SimulationResult
 from fedcohort.lab.summary import simulation_rows
-from fedcohort.reports.html.findings import Findings, Scheme
+from fedcohort.reports.findings import Findings, Scheme
 from fedcohort.reports.pages.comparison import describe_failures, seeds_in_words
 
 KIND = "selection only"
