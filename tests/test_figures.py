@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 from fedcohort.lab import simulation
-from fedcohort.lab.simulation import SimulationConfig
+from fedcohort.lab.config import SimulationConfig
 from fedcohort.paper import figure3, figure4, regret
 from fedcohort.reports.charts.clients import selections_per_class
 from fedcohort.reports.charts.curves import over_rounds
@@ -28,7 +28,7 @@ SETTING = SimulationConfig(
 
 @pytest.fixture(scope="module")
 def results():
-    return simulation.run(SETTING)
+    return simulation.simulate(SETTING)
 
 
 def small():
@@ -112,7 +112,7 @@ def test_the_papers_selectors_have_colours_of_their_own():
 
 def test_one_seed_one_round_and_one_selector_can_be_drawn():
     setting = SimulationConfig(("random",), clients=4, cohort=1, rounds=1, seeds=1)
-    played = simulation.run(setting)
+    played = simulation.simulate(setting)
     for figure in (
         draw(figure3.report(setting, played)["figure3"]),
         draw(figure4.report(setting, played)["figure4"]),

@@ -63,7 +63,7 @@ class ComparisonConfig:
     test_fraction: float = _setting(0.1, "part of each client's data reserved for testing")
     rates: tuple[float, ...] = _setting(PAPER_RATES, "success rate of each class of clients")
     world: str = _setting(
-        DEFAULT_WORLD, "which clients would answer: drawn by their rates, or recorded"
+        DEFAULT_WORLD, "who would answer: bernoulli (drawn by the rates), recorded"
     )
     world_file: str | None = _setting(None, "recorded rounds, for --world recorded")
     epochs: tuple[int, ...] = _setting((1, 2, 3, 4), "local epochs, drawn once per client")

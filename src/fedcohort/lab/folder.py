@@ -1,7 +1,8 @@
 """What a run folder holds. Only this module knows the names and formats of its files.
 
     comparison     settings.toml, environment.json, data.sha256, records/, allocations/,
-                   owners.npz, world.sha256 (of a recorded world), checkpoint.safetensors, summary.csv, mlflow.json;
+                   owners.npz, checkpoint.safetensors, summary.csv, mlflow.json;
+                   world.sha256 if the world is recorded;
                    cost.json too in a part of a reproduction
     simulation     settings.json, results.npz, environment.json, allocations/
     reproduction   reproduce.json, runs/ with a comparison in each folder, runs-NAME.parquet,

@@ -245,10 +245,8 @@ def load_or_simulate(
         _check_shapes(folder, config, results, shapes(config))
         return Simulation(folder, settings, config, results)
 
-    if recorder is None:
-        results = run(config, on_progress)
-    else:
-        results = run(config, on_progress, recorder)
+    extras = () if recorder is None else (recorder,)
+    results = run(config, on_progress, *extras)
     run_folder.discard_allocations(folder)  # those of the selectors that were here before
     run_folder.save_simulation(folder, settings, _as_arrays(results))
     run_folder.write_environment(folder)
