@@ -15,8 +15,8 @@ except ModuleNotFoundError as missing:
 
 from fedcohort.flower.client import Stopped, check_deadline, client_app, force_stop, time_left
 from fedcohort.flower.grid import DeadlineGrid
+from fedcohort.flower.limits import Limits
 from fedcohort.flower.strategy import CohortStrategy
-from fedcohort.flower.validity import Limits
 from fedcohort.flower.volatility import volatility
 
 __all__ = [

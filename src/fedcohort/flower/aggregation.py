@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from flwr.app import Array, ArrayRecord
 
 from fedcohort.arrays import Floats
-from fedcohort.flower.validity import Model
+from fedcohort.flower.models import Model
 
 AGGREGATIONS = ("wrapped", "paper")
 
@@ -49,8 +48,3 @@ def like(model: Model, sent: Model) -> Model:
         name: array if array.dtype == sent[name].dtype else as_type(sent[name].dtype, array)
         for name, array in model.items()
     }
-
-
-def as_record(model: Model) -> ArrayRecord:
-    """Return a model as Flower sends it."""
-    return ArrayRecord({name: Array(array) for name, array in model.items()})

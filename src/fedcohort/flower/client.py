@@ -19,7 +19,7 @@ from flwr.clientapp import ClientApp
 from flwr.clientapp.typing import ClientAppCallable, Mod
 
 from fedcohort.checks import check_range
-from fedcohort.flower.outcomes import STOPPED, error_reply
+from fedcohort.flower.errors import STOPPED, error_reply
 
 IDENTITY = "fedcohort_identity"  # the action of the query that asks a client who it is
 NAME_KEYS = ("client-id", "partition-id")  # of the node's configuration, in this order

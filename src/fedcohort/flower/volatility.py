@@ -10,7 +10,7 @@ from flwr.app import Context, Message, MessageType
 from flwr.clientapp.typing import ClientAppCallable, Mod
 
 from fedcohort.checks import check_int
-from fedcohort.flower.outcomes import FAILED, error_reply
+from fedcohort.flower.errors import FAILED, error_reply
 from fedcohort.world.volatility import PAPER_RATES, answers_at, class_rates
 
 
