@@ -6,9 +6,8 @@ import pytest
 
 from fedcohort.lab import simulation
 from fedcohort.lab.simulation import (
-    NEEDS_LOSSES,
-    Played,
     SimulationConfig,
+    SimulationResult,
     arrays,
     collect,
     summary,
@@ -19,10 +18,16 @@ from fedcohort.paper.registry import EXPERIMENTS
 from fedcohort.selection.protocol import Cohort
 from fedcohort.selection.registry import SELECTORS
 from fedcohort.selection.sampling import SAMPLERS
-from fedcohort.world.volatility import bernoulli, class_rates, replay
+from fedcohort.world.bernoulli import bernoulli
+from fedcohort.world.classes import class_rates
+from fedcohort.world.recorded import replay
 
-UNTRAINED = tuple(name for name in SELECTORS if name not in NEEDS_LOSSES)
-TINY = SimulationConfig(UNTRAINED, num_clients=9, cohort_size=3, rounds=30, seeds=3, first_seed=4)
+UNTRAINED = tuple(
+    name
+    for name, scheme in SELECTORS.items()
+    if not (scheme.selector.needs_losses or scheme.selector.probes_losses)
+)
+TINY = SimulationConfig(UNTRAINED, clients=9, cohort=3, rounds=30, seeds=3, first_seed=4)
 PAPER = replace(regret.SETTING, rounds=1500, seeds=8)
 
 
@@ -89,7 +94,9 @@ def test_a_world_without_rates_is_its_own_expectation():
 def test_seeds_played_together_give_what_each_gives_alone(name, tiny):
     for row, seed in enumerate(TINY.seed_list):
         alone = simulation.run(replace(TINY, selectors=(name,), seeds=1, first_seed=seed))[name]
-        assert same(alone, Played(*(value[row : row + 1] for value in vars(tiny[name]).values())))
+        assert same(
+            alone, SimulationResult(*(value[row : row + 1] for value in vars(tiny[name]).values()))
+        )
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
@@ -97,13 +104,13 @@ def test_every_sampler_gives_the_same_results_together_and_alone(sampler):
     setting = replace(TINY, selectors=("e3cs-0.5",), sampler=sampler)
     together = simulation.run(setting)["e3cs-0.5"]
     last = simulation.run(replace(setting, seeds=1, first_seed=6))["e3cs-0.5"]
-    assert same(last, Played(*(value[2:] for value in vars(together).values())))
+    assert same(last, SimulationResult(*(value[2:] for value in vars(together).values())))
 
 
 def test_all_selectors_meet_the_same_world_and_another_seed_is_another_world(tiny):
     for name in UNTRAINED:
         np.testing.assert_array_equal(tiny[name].answering, tiny["random"].answering)
-    rates = class_rates(TINY.num_clients, TINY.rates)
+    rates = class_rates(TINY.clients, TINY.rates)
     rows = [
         row.sum(axis=-1)
         for row, _ in zip(bernoulli(rates, TINY.seed_list), range(TINY.rounds), strict=False)
@@ -120,18 +127,18 @@ def test_a_selector_plays_the_same_whoever_else_is_compared(tiny):
 
 def test_every_round_asks_a_whole_cohort_and_no_more_arrive_than_were_asked_or_would_answer(tiny):
     for played in tiny.values():
-        assert (played.counts.sum(axis=-1) == TINY.rounds * TINY.cohort_size).all()
+        assert (played.counts.sum(axis=-1) == TINY.rounds * TINY.cohort).all()
         assert (played.counts <= TINY.rounds).all()
-        assert (played.successes <= np.minimum(TINY.cohort_size, played.answering)).all()
+        assert (played.successes <= np.minimum(TINY.cohort, played.answering)).all()
 
 
 def test_fedcs_expects_the_best_rates_and_random_the_mean(tiny):
     np.testing.assert_allclose(
         tiny["fedcs"].expected, 2 * 0.9 + 0.6
     )  # nine clients: three at 0.1, two at each other rate
-    many = simulation.run(
-        SimulationConfig(("random",), num_clients=8, cohort_size=2, rounds=500, seeds=4)
-    )["random"]
+    many = simulation.run(SimulationConfig(("random",), clients=8, cohort=2, rounds=500, seeds=4))[
+        "random"
+    ]
     per_round = many.expected.mean(axis=-1)
     error = 5 * sqrt(
         2 * np.var([0.1, 0.3, 0.6, 0.9]) / 2000
@@ -178,8 +185,8 @@ def test_progress_is_told_in_order_and_reaches_the_end():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"num_clients": 3}, "clients must be a whole number at least 4, got 3"),
-        ({"cohort_size": 10}, "cohort must be a whole number between 1 and 9, got 10"),
+        ({"clients": 3}, "clients must be a whole number at least 4, got 3"),
+        ({"cohort": 10}, "cohort must be a whole number between 1 and 9, got 10"),
         ({"rounds": 0}, "rounds must be a whole number at least 1, got 0"),
         ({"seeds": -1}, "seeds must be a whole number at least 1, got -1"),
         ({"first_seed": -1}, "first_seed must be a whole number at least 0, got -1"),
@@ -207,7 +214,7 @@ def test_a_wrong_setting_is_refused_before_anything_runs(change, message):
 def test_every_experiment_runs_small_and_reports(name, monkeypatch):
     monkeypatch.setattr(regret, "SWITCH_ROUNDS", 40)
     experiment = EXPERIMENTS[name]
-    setting = replace(experiment.setting, num_clients=8, cohort_size=3, rounds=12, seeds=2)
+    setting = replace(experiment.setting, clients=8, cohort=3, rounds=12, seeds=2)
     results = experiment.run(setting, None)
     rows = experiment.rows(setting, results)
     figures = experiment.report(setting, results)
@@ -217,7 +224,7 @@ def test_every_experiment_runs_small_and_reports(name, monkeypatch):
 
 def test_figures_3_and_4_play_the_papers_setting_with_the_papers_sampler():
     for setting in (figure3.SETTING, figure4.SETTING):
-        assert (setting.num_clients, setting.cohort_size, setting.rounds, setting.eta) == (
+        assert (setting.clients, setting.cohort, setting.rounds, setting.eta) == (
             100,
             20,
             2500,
@@ -250,7 +257,7 @@ def test_regret_of_a_small_world_is_the_one_worked_out_by_hand():
     world = np.array([[1.0, 0, 0], [1.0, 0, 0], [0, 0, 1.0]])
     case = regret.Case("by hand", "exact", np.zeros(3), 1, 0.5, world)
     earned = np.array([[0.0, 1.0, 1.0], [1.0, 1.0, 0.0]])
-    played = Played(
+    played = SimulationResult(
         earned.astype(np.int64),
         np.ones((2, 3), dtype=np.int64),
         earned,
@@ -263,7 +270,7 @@ def test_regret_counts_the_floor_for_both_sides():
     # K = 2, k = 1, phi = 1/2: R = 1/2, sigma = 1/4; rates 1 and 0.2: the best is 1/2 * 1 + 1/4 * 1.2 = 0.8 per round
     case = regret.Case("by hand", "exact", np.full(2, 0.5), 1, 0.5, np.array([1.0, 0.2]))
     earned = np.array([[0.2, 1.0]])
-    played = Played(
+    played = SimulationResult(
         earned.astype(np.int64),
         np.ones((1, 2), dtype=np.int64),
         earned,

@@ -17,10 +17,10 @@ from fedcohort.reports.report import Report, write
 from fedcohort.reports.tables import as_tables
 from fedcohort.reports.words import shown
 from fedcohort.selection.registry import PAPER_SELECTORS
-from fedcohort.world.volatility import class_of
+from fedcohort.world.classes import class_of
 
 SETTING = SimulationConfig(
-    ("e3cs-0", "e3cs-0.5", "fedcs", "random"), num_clients=10, cohort_size=3, rounds=15, seeds=3
+    ("e3cs-0", "e3cs-0.5", "fedcs", "random"), clients=10, cohort=3, rounds=15, seeds=3
 )
 
 
@@ -108,7 +108,7 @@ def test_the_papers_selectors_have_colours_of_their_own():
 
 
 def test_one_seed_one_round_and_one_selector_can_be_drawn():
-    setting = SimulationConfig(("random",), num_clients=4, cohort_size=1, rounds=1, seeds=1)
+    setting = SimulationConfig(("random",), clients=4, cohort=1, rounds=1, seeds=1)
     played = simulation.run(setting)
     for figure in (
         figure3.report(setting, played)["figure3"],
@@ -124,7 +124,7 @@ def test_the_regret_figure_has_a_panel_per_floor_and_one_for_the_switch_with_reg
     monkeypatch,
 ):
     monkeypatch.setattr(regret, "SWITCH_ROUNDS", 40)
-    setting = replace(regret.SETTING, num_clients=8, cohort_size=3, rounds=40, seeds=2)
+    setting = replace(regret.SETTING, clients=8, cohort=3, rounds=40, seeds=2)
     panels = regret.report(setting, regret.run(setting))["regret"].axes
     assert [panel.get_title() for panel in panels] == [*setting.selectors, "switch"]
     for panel in panels:
@@ -140,7 +140,7 @@ def test_the_regret_figure_has_a_panel_per_floor_and_one_for_the_switch_with_reg
 def test_curves_and_bounds_of_the_regret_figure_share_the_first_round(monkeypatch):
     monkeypatch.setattr(regret, "SWITCH_ROUNDS", 40)
     setting = replace(
-        regret.SETTING, selectors=("e3cs-0.5",), num_clients=8, cohort_size=3, rounds=40, seeds=2
+        regret.SETTING, selectors=("e3cs-0.5",), clients=8, cohort=3, rounds=40, seeds=2
     )
     for panel in regret.report(setting, regret.run(setting))["regret"].axes:
         assert {line.get_xdata()[0] for line in panel.lines} == {1}

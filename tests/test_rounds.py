@@ -4,10 +4,13 @@ from math import inf, nan
 import numpy as np
 import pytest
 
-from fedcohort.rounds import Lockstep, Returned, play
+from fedcohort.rounds import Returned, play
+from fedcohort.selection.lockstep import Lockstep
 from fedcohort.selection.protocol import Cohort, Outcome
 from fedcohort.selection.registry import SELECTORS, Federation, make_selector
-from fedcohort.world.volatility import bernoulli, class_rates, timed
+from fedcohort.world.bernoulli import bernoulli
+from fedcohort.world.classes import class_rates
+from fedcohort.world.durations import timed
 
 
 class Script:
@@ -231,7 +234,7 @@ def test_a_restored_lock_step_goes_on_exactly_and_skips_the_rounds_it_has_seen()
             2.0,
             "world must say who answers .*, got nan or less than 0",
         ),
-        ([True] * 5, inf, r"world must say something of all 6 clients, got a row \(5,\)"),
+        ([True] * 5, inf, r"world must have a value for all 6 clients, got a row \(5,\)"),
         (np.ones(6), nan, "deadline must be above 0, got nan"),
         (np.ones(6), 0, "deadline must be above 0, got 0"),
         (

@@ -3,19 +3,22 @@
 from fedcohort.rng import stream
 from fedcohort.rounds import Record, play
 from fedcohort.selection.allocation import Allocation, allocate
+from fedcohort.selection.base import BaseSelector
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.fedcs import FedCS
 from fedcohort.selection.powd import LastLoss, PowD
 from fedcohort.selection.protocol import Cohort, Outcome, Selector
 from fedcohort.selection.random import Random
-from fedcohort.selection.registry import SELECTORS, Federation, make_selector
-from fedcohort.world.volatility import bernoulli, class_rates
+from fedcohort.selection.registry import SELECTORS, Federation, Scheme, make_selector
+from fedcohort.world.bernoulli import bernoulli
+from fedcohort.world.classes import class_rates
 
 __version__ = "0.1.0"
 __all__ = [
     "E3CS",
     "SELECTORS",
     "Allocation",
+    "BaseSelector",
     "Cohort",
     "FedCS",
     "Federation",
@@ -24,6 +27,7 @@ __all__ = [
     "PowD",
     "Random",
     "Record",
+    "Scheme",
     "Selector",
     "allocate",
     "bernoulli",

@@ -158,8 +158,8 @@ def test_cells_gather_the_seeds_of_a_scheme_in_order_and_leave_other_settings_ou
     ]
     ((found,), _) = cells(runs, [of], ("model",))
     assert len(found) == 7 * 2 * 2
-    assert [run.of.first_seed for run in found["random", "iid", "paper", 0.0]] == [0, 2]
-    assert [run.of.mus for run in found["random", "iid", "paper", 0.5]] == [(0.5,)]
+    assert [run.config.first_seed for run in found["random", "iid", "paper", 0.0]] == [0, 2]
+    assert [run.config.mus for run in found["random", "iid", "paper", 0.5]] == [(0.5,)]
     assert found["fedcs", "iid", "paper", 0.0] == []
 
 
@@ -172,8 +172,10 @@ def test_of_precisions_and_models_that_are_not_asked_for_the_most_common_is_take
         result(of, CURVE, first_seed=1, **fast),
     ]
     key = ("random", "iid", "paper", 0.0)
-    assert [run.of.precision for run in cells(runs, [of])[0][0][key]] == ["bf16", "bf16"]
-    assert [run.of.precision for run in cells(runs, [of], ("precision",))[0][0][key]] == ["float32"]
+    assert [run.config.precision for run in cells(runs, [of])[0][0][key]] == ["bf16", "bf16"]
+    assert [run.config.precision for run in cells(runs, [of], ("precision",))[0][0][key]] == [
+        "float32"
+    ]
 
 
 def test_what_is_asked_for_together_is_of_one_kind_and_the_rest_is_said_to_be_left_out():
@@ -191,7 +193,7 @@ def test_what_is_asked_for_together_is_of_one_kind_and_the_rest_is_said_to_be_le
         "Not shown: 1 run on cifar10 with model cifar-cnn-same; a table is of one kind, and --model and --precision choose it."
     ]
     alone, said = cells(runs, [wider])
-    assert ([run.of.model for run in alone[0][key]], said) == (["cifar-cnn-same"], [])
+    assert ([run.config.model for run in alone[0][key]], said) == (["cifar-cnn-same"], [])
 
 
 def test_published_values_stand_only_where_they_can_be_compared():

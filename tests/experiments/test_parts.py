@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcohort.lab.archive import alone, identity
+from fedcohort.lab.archive import identity, single_run
 from fedcohort.lab.config import RunKey, run_keys
-from fedcohort.lab.parts import AXES, blocks, folder_of, remaining
+from fedcohort.lab.parts import AXES, blocks, part_folder, remaining_parts
 from fedcohort.paper.setting import setting
 
 EVERY = [
@@ -31,16 +31,18 @@ def test_blocks_are_full_products_that_hold_every_run_once(left):
 
 def test_what_remains_of_a_table_goes_in_as_few_parts_as_there_are_kinds_of_it():
     of = setting("cifar10", {"seeds": 2})
-    assert remaining(of, set()) == [of]
+    assert remaining_parts(of, set()) == [of]
     finished = {
-        identity(alone(of, place)) for place in run_keys(of) if place.mu == 0 and place.seed == 0
+        identity(single_run(of, place))
+        for place in run_keys(of)
+        if place.mu == 0 and place.seed == 0
     }
-    left = remaining(of, finished)
+    left = remaining_parts(of, finished)
     assert [(part.mus, part.first_seed, part.seeds) for part in left] == [
         ((0.5,), 0, 1),
         ((0.0, 0.5), 1, 1),
     ]
-    assert remaining(of, {identity(alone(of, place)) for place in run_keys(of)}) == []
+    assert remaining_parts(of, {identity(single_run(of, place)) for place in run_keys(of)}) == []
 
 
 @pytest.mark.parametrize(
@@ -58,4 +60,4 @@ def test_what_remains_of_a_table_goes_in_as_few_parts_as_there_are_kinds_of_it()
 )
 def test_a_part_has_the_folder_of_all_that_decides_its_results(change, same, tmp_path):
     of = setting("cifar10", {})
-    assert (folder_of(replace(of, **change), tmp_path) == folder_of(of, tmp_path)) is same
+    assert (part_folder(replace(of, **change), tmp_path) == part_folder(of, tmp_path)) is same

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from fedcohort.lab import folder as rundir
-from fedcohort.lab.archive import gathered
+from fedcohort.lab.archive import gather_results
 from fedcohort.lab.config import ComparisonConfig, run_keys
 from fedcohort.lab.progress import follow
-from fedcohort.lab.records import chunk_in, records_in, settings_in
+from fedcohort.lab.records import read_chunk, read_config, read_records
 
 OF = ComparisonConfig(
     selectors=("random", "fedcs"),
@@ -44,19 +44,19 @@ def folder(tmp_path):
 
 
 def test_what_was_written_is_read_again(folder):
-    assert settings_in(folder) == OF
+    assert read_config(folder) == OF
     rundir.save_records(folder, 2, chunk(3))
-    assert {name: len(values) for name, values in records_in(folder, OF).items()} == dict.fromkeys(
-        chunk(), 5
-    )
-    assert chunk_in(folder / "records" / "0000002.npz", OF)["accuracy"].shape == (3, 4)
+    assert {
+        name: len(values) for name, values in read_records(folder, OF).items()
+    } == dict.fromkeys(chunk(), 5)
+    assert read_chunk(folder / "records" / "0000002.npz", OF)["accuracy"].shape == (3, 4)
 
 
 @pytest.mark.parametrize("name", chunk())
 def test_records_without_something_are_refused_by_name(folder, name):
     rundir.save_records(folder, 0, {key: values for key, values in chunk().items() if key != name})
     with pytest.raises(ValueError, match=f"records must hold {name} of every round"):
-        records_in(folder, OF)
+        read_records(folder, OF)
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_records_that_cannot_be_of_the_run_are_refused(folder, damage, said):
         folder, 0, {name: np.asarray(values) for name, values in (chunk() | damage).items()}
     )
     for read in (
-        lambda: records_in(folder, OF),
-        lambda: chunk_in(folder / "records" / "0000000.npz", OF),
-        lambda: gathered(folder),
+        lambda: read_records(folder, OF),
+        lambda: read_chunk(folder / "records" / "0000000.npz", OF),
+        lambda: gather_results(folder),
     ):
         with pytest.raises(ValueError, match=f"records.* must hold {said}"):
             read()
@@ -110,10 +110,10 @@ def test_settings_that_were_cut_are_not_filled_up(folder):
         ValueError,
         match=r"settings\.toml must name every setting of its run, got none of sampler, targets, ",
     ):
-        settings_in(folder)
+        read_config(folder)
     path.write_text(whole.replace("rounds = 5", 'rounds = "x"'))
     with pytest.raises(
         ValueError,
         match=r"settings\.toml must hold the settings of a run, got: rounds must be a int, got 'x'",
     ):
-        gathered(folder)
+        gather_results(folder)

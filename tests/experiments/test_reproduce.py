@@ -14,7 +14,7 @@ from fedcohort.data import load, locate
 from fedcohort.data.download import DataNotFound
 from fedcohort.lab import folder as rundir
 from fedcohort.lab import training
-from fedcohort.lab.archive import gathered, save
+from fedcohort.lab.archive import gather_results, save
 from fedcohort.paper import page as reproduction
 from fedcohort.paper import regret, reproduce
 from fedcohort.paper.registry import NAMES, TRAINED
@@ -87,7 +87,7 @@ def test_everything_is_reproduced_at_a_small_scale_then_only_shown_then_shown_fr
         assert (Path("run") / name / f"{name}.tex").exists()
     assert "pow-d: from its training runs" in out  # figures 3 and 4 show it once it is trained
     assert "not run" not in (Path("run") / "table3" / "table3.md").read_text()
-    trained = [run.of for run in gathered(Path("run"))]
+    trained = [run.config for run in gather_results(Path("run"))]
     assert (
         len(trained) == 28 + 2 * 14 + 2 * 8 + 10
     )  # table3, k = 10 and 30, two rules, exact sampling with robust: none twice
@@ -152,7 +152,14 @@ def test_subsets_are_joined_in_the_report_and_only_the_rest_is_trained():
     assert sorted(selectors) == [["e3cs-inc"], ["pow-d"], ["random"]]
     reproduce.run(["table3"], Path("run"), **TINY, seeds=2)
     assert len(parts("run")) == 4
-    assert sorted(run.of.first_seed for run in gathered(Path("run"))) == [0, 0, 0, 1, 1, 1]
+    assert sorted(run.config.first_seed for run in gather_results(Path("run"))) == [
+        0,
+        0,
+        0,
+        1,
+        1,
+        1,
+    ]
 
 
 def test_results_carried_from_elsewhere_without_checkpoints_count_as_done(monkeypatch):
@@ -168,7 +175,7 @@ def test_export_adds_to_what_is_there():
     for first_seed in (0, 3):
         reproduce.run(["table3"], Path(f"run{first_seed}"), **TINY, first_seed=first_seed)
         reproduce.export(Path(f"run{first_seed}"), Path("kept"))
-    assert sorted({run.of.first_seed for run in gathered(Path("kept"))}) == [0, 3]
+    assert sorted({run.config.first_seed for run in gather_results(Path("kept"))}) == [0, 3]
 
 
 def letters(folder):
@@ -202,8 +209,8 @@ def test_table2_runs_end_to_end_where_the_letters_are(call, tmp_path):
         ["table2", "figure5"], Path("run"), data=tmp_path / "data", **small, **subset
     )
     assert (done.absent, done.stopped) == ({}, "")
-    one, other = gathered(Path("run"))
-    assert {one.of.dataset, one.of.model} == {"emnist-letters", "emnist-cnn"}
+    one, other = gather_results(Path("run"))
+    assert {one.config.dataset, one.config.model} == {"emnist-letters", "emnist-cnn"}
     assert np.isnan(one.official).tolist() == [
         True,
         False,
@@ -331,8 +338,10 @@ def test_what_was_just_trained_is_shown_though_others_are_more_common():
     reproduce.run(["table3"], Path("run"), **TINY)
     for number in (1, 2):  # carried from a GPU
         results = [
-            replace(one, of=replace(one.of, precision="bf16", device="cuda", first_seed=number))
-            for one in gathered(Path("run"))
+            replace(
+                one, config=replace(one.config, precision="bf16", device="cuda", first_seed=number)
+            )
+            for one in gather_results(Path("run"))
         ]
         save(Path(f"run/runs-{number}.npz"), results)
     found = (
@@ -493,7 +502,7 @@ def test_partitions_are_known_by_the_papers_word_too(call):
     )
     for word in ("non-iid", "primary-label"):
         assert call("table3", "--partitions", word, *small)[0] == 0
-    assert [result.place.partition for result in gathered(Path("run"))] == ["primary-label"]
+    assert [result.key.partition for result in gather_results(Path("run"))] == ["primary-label"]
 
 
 def test_a_file_of_samples_that_has_changed_is_refused_though_all_is_trained():
@@ -523,7 +532,9 @@ def test_the_digest_of_a_file_of_samples_goes_with_its_results():
     )
     reproduce.run(["table3"], Path("run"), **TINY | {"dataset": "mine.npz"})
     reproduce.export(Path("run"), Path("kept"))
-    assert {run.about["data"] for run in gathered(Path("kept"))} == {load("mine.npz").digest}
+    assert {run.provenance["data"] for run in gather_results(Path("kept"))} == {
+        load("mine.npz").digest
+    }
 
 
 def test_a_damaged_export_is_refused_before_anything_is_computed(call):

@@ -3,7 +3,7 @@ import pytest
 from made import result
 
 from fedcohort.lab import folder as rundir
-from fedcohort.lab.archive import KEPT, alone, gathered, identity, load, save
+from fedcohort.lab.archive import KEPT, gather_results, identity, load, save, single_run
 from fedcohort.lab.config import ComparisonConfig, run_keys
 
 
@@ -17,7 +17,7 @@ def same(one, other):
         and getattr(one, name).dtype == getattr(other, name).dtype == kind
         for name, kind in KEPT.items()
     )
-    return arrays and one.of == other.of and one.about == other.about
+    return arrays and one.config == other.config and one.provenance == other.provenance
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".npz"])
@@ -52,7 +52,7 @@ def test_of_a_run_that_is_there_twice_the_longer_is_taken(tmp_path):
     for order in ((short, long), (long, short)):
         for name, one in zip(("a", "b"), order, strict=True):
             save(tmp_path / name / "runs.npz", [one])
-        (found,) = gathered(tmp_path)
+        (found,) = gather_results(tmp_path)
         assert len(found.accuracy) == 2
 
 
@@ -67,7 +67,7 @@ def test_a_damaged_file_is_refused_by_name(tmp_path, name, content):
 def test_a_file_of_something_else_is_refused_by_name(tmp_path):
     np.savez(tmp_path / "runs.npz", x=np.zeros(3))
     with pytest.raises(ValueError, match=r"runs\.npz must be a results file of fedcohort"):
-        gathered(tmp_path)
+        gather_results(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -75,10 +75,10 @@ def test_a_file_of_something_else_is_refused_by_name(tmp_path):
 )
 def test_a_damaged_run_folder_is_refused_by_name(tmp_path, name, content):
     folder = tmp_path / "one"
-    rundir.write_settings(folder, result().of.as_dict())
+    rundir.write_settings(folder, result().config.as_dict())
     (folder / name).write_text(content)
     with pytest.raises(ValueError, match=rf"one/{name} must "):
-        gathered(tmp_path)
+        gather_results(tmp_path)
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".npz"])
@@ -105,27 +105,27 @@ def test_runs_on_a_file_that_has_changed_are_not_of_one_data_set(tmp_path):
         save(
             tmp_path / name / "runs.npz", [result(dataset="mine.npz", first_seed=seed, about=about)]
         )
-    assert len(gathered(tmp_path / "a", tmp_path / "c")) == 2
+    assert len(gather_results(tmp_path / "a", tmp_path / "c")) == 2
     with pytest.raises(
         ValueError,
         match=r"b/runs\.npz must be of the same samples of mine\.npz as the others, got others",
     ):
-        gathered(tmp_path)
+        gather_results(tmp_path)
 
 
 def test_of_runs_in_two_folders_the_first_is_taken_unless_the_other_is_longer(tmp_path):
     for folder, accuracy in (("a", (0.1, 0.2)), ("b", (0.3, 0.4))):
         (tmp_path / folder).mkdir()
         save(tmp_path / folder / "runs.npz", [result(accuracy=accuracy, rounds=3)])
-    (found,) = gathered(tmp_path / "b", tmp_path / "a")
+    (found,) = gather_results(tmp_path / "b", tmp_path / "a")
     np.testing.assert_array_equal(found.accuracy, np.float32([0.3, 0.4]))
     save(tmp_path / "a" / "runs.npz", [result(accuracy=(0.5, 0.6, 0.7))])
-    (found,) = gathered(tmp_path / "b", tmp_path / "a")
+    (found,) = gather_results(tmp_path / "b", tmp_path / "a")
     np.testing.assert_array_equal(found.accuracy, np.float32([0.5, 0.6, 0.7]))
 
 
 def test_a_folder_without_results_has_none(tmp_path):
-    assert gathered(tmp_path) == gathered(tmp_path / "none") == []
+    assert gather_results(tmp_path) == gather_results(tmp_path / "none") == []
 
 
 def test_refilling_labels_makes_other_runs_where_labels_are_dealt_and_the_same_runs_elsewhere():
@@ -134,7 +134,7 @@ def test_refilling_labels_makes_other_runs_where_labels_are_dealt_and_the_same_r
         for refill in (False, True)
     )
     same = {
-        place.partition: identity(alone(plain, place)) == identity(alone(refilled, place))
+        place.partition: identity(single_run(plain, place)) == identity(single_run(refilled, place))
         for place in run_keys(plain)
     }
     assert same == {"iid": True, "primary-label": False}

@@ -5,7 +5,7 @@ from hypothesis import settings
 from fedcohort.selection.protocol import Outcome
 from fedcohort.selection.registry import Federation, make_selector
 from fedcohort.selection.sampling import SAMPLERS
-from fedcohort.world.volatility import class_rates
+from fedcohort.world.classes import class_rates
 
 settings.register_profile("selection", deadline=None, derandomize=True, max_examples=150)
 settings.load_profile("selection")

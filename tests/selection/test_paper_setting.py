@@ -5,7 +5,8 @@ import pytest
 
 from fedcohort.rounds import play
 from fedcohort.selection.registry import Federation, make_selector
-from fedcohort.world.volatility import bernoulli, class_rates
+from fedcohort.world.bernoulli import bernoulli
+from fedcohort.world.classes import class_rates
 
 SEEDS, ROUNDS = 64, 2500
 pytestmark = pytest.mark.slow

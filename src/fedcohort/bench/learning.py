@@ -20,7 +20,8 @@ from fedcohort.learning.flat import flat_weights, views
 from fedcohort.learning.local import Sgd
 from fedcohort.learning.models import make_model
 from fedcohort.rng import stream
-from fedcohort.world.volatility import class_rates, local_epochs
+from fedcohort.world.classes import class_rates
+from fedcohort.world.durations import local_epochs
 
 CLIENTS, COHORT, SAMPLES = 100, 20, 500
 SHAPES: dict[str, tuple[tuple[int, ...], int]] = {

@@ -10,7 +10,8 @@ from fedcohort.bench.machine import Row, machine, row
 from fedcohort.rounds import play
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.protocol import Outcome
-from fedcohort.world.volatility import bernoulli, class_rates
+from fedcohort.world.bernoulli import bernoulli
+from fedcohort.world.classes import class_rates
 
 
 def selection(quick: bool = False) -> tuple[list[Row], str]:

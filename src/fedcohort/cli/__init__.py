@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from fedcohort import __version__
+from fedcohort.aggregation.registry import AGGREGATIONS
 from fedcohort.bench import BENCHES
 from fedcohort.checks import check_choice
 from fedcohort.cli.compare import compare
@@ -55,8 +56,8 @@ def simulate(
     selectors: Annotated[
         str, typer.Option(help="Comma-separated names, or 'default'; see `fedcohort list`.")
     ] = "default",
-    clients: Annotated[int, typer.Option(help="Number of clients, K.")] = DEFAULT.num_clients,
-    cohort: Annotated[int, typer.Option(help="Clients asked per round, k.")] = DEFAULT.cohort_size,
+    clients: Annotated[int, typer.Option(help="Number of clients, K.")] = DEFAULT.clients,
+    cohort: Annotated[int, typer.Option(help="Clients asked per round, k.")] = DEFAULT.cohort,
     rounds: Annotated[int, typer.Option(help="Number of rounds, T.")] = DEFAULT.rounds,
     seeds: Annotated[
         int, typer.Option(help="Number of runs, each with its own world.")
@@ -143,7 +144,7 @@ def list_names(
         "data sets": DATASETS,
         "partitions": PARTITIONS,
         "models": _needing_torch("models", "MODELS"),
-        "aggregations": _needing_torch("aggregation", "AGGREGATIONS"),
+        "aggregations": AGGREGATIONS,
         "experiments": NAMES,
         "benchmarks": BENCHES,
     }

@@ -39,7 +39,7 @@ def _compare(
     from fedcohort.files import save_csv
     from fedcohort.lab import folder as rundir
     from fedcohort.lab.config import summary
-    from fedcohort.lab.records import records_in
+    from fedcohort.lab.records import read_records
 
     if log is not None:
         check_choice("log", log, ("tensorboard", "mlflow"))
@@ -50,7 +50,7 @@ def _compare(
     done = rounds_done(of, out, resume, overwrite)
     if done < of.rounds:
         train(of, out, data, overwrite, log)
-    rows = summary(of, records_in(out, of, of.rounds))
+    rows = summary(of, read_records(out, of, of.rounds))
     save_csv(out / "summary.csv", rows)
     about = (
         f"{of.dataset}, {of.model}, K={of.clients}, k={of.cohort}, T={of.rounds}, {of.seeds} seeds"
@@ -111,7 +111,7 @@ def rounds_done(of: ComparisonConfig, out: Path, resume: bool, overwrite: bool) 
     from fedcohort.data import load
     from fedcohort.files import check_folder
     from fedcohort.lab import folder as rundir
-    from fedcohort.lab.records import settings_in
+    from fedcohort.lab.records import read_config
 
     check_folder("out", out)
     settings = out / "settings.toml"
@@ -123,11 +123,11 @@ def rounds_done(of: ComparisonConfig, out: Path, resume: bool, overwrite: bool) 
                 f"out must be a new or empty folder, got {out}; choose another or add --overwrite"
             )
         return 0
-    if settings_in(out) != of and resume:
+    if read_config(out) != of and resume:
         raise ValueError(
             f"settings must be those of the run in {out} to resume it, got others; without any, its own are taken"
         )
-    if settings_in(out) != of:
+    if read_config(out) != of:
         raise ValueError(
             f"out must not hold a run of other settings, got {out}; choose another or add --overwrite"
         )
@@ -177,7 +177,7 @@ def draw(of: ComparisonConfig, out: Path) -> str:
     """Draw accuracy over rounds and who owns what, if matplotlib is there; return what to say of it."""
     from fedcohort.files import load_arrays
     from fedcohort.lab.config import curves
-    from fedcohort.lab.records import records_in
+    from fedcohort.lab.records import read_records
     from fedcohort.reports.figures import (
         accuracy_over_rounds,
         available,
@@ -188,7 +188,7 @@ def draw(of: ComparisonConfig, out: Path) -> str:
 
     if not available():
         return NO_FIGURES
-    figures = {"accuracy": accuracy_over_rounds(curves(of, records_in(out, of, of.rounds)))}
+    figures = {"accuracy": accuracy_over_rounds(curves(of, read_records(out, of, of.rounds)))}
     owners = load_arrays(out / "owners.npz")
     figures |= {
         f"owners-{partition}": labels_per_client(counts) for partition, counts in owners.items()

@@ -1,4 +1,4 @@
-"""The paper's aggregation on Flower's records: clients that did not return count as the current model."""
+"""Aggregation rules of `fedcohort.aggregation` on Flower's models, which are arrays by name."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,45 +6,71 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fedcohort.aggregation.registry import Rule
 from fedcohort.arrays import Floats
-from fedcohort.flower.models import Model
-
-AGGREGATIONS = ("wrapped", "paper")
+from fedcohort.flower.models import Model, cast_array
 
 
-def paper(model: Model, trained: Sequence[Model], shares: Floats) -> Model:
-    """Return Theta + sum of share_i (Theta_i - Theta): each share is of ALL clients' data; if none arrived, the model."""
+def apply_rule(rule: Rule, model: Model, trained: Sequence[Model], shares: Floats) -> Model:
+    """Return the model that a rule makes of the trained ones; if none arrived, the model itself.
+
+    The rule sees one run: all arrays of the model in one row, in double precision.
+
+    Args:
+        rule: A value of `AGGREGATIONS`.
+        model: The current model, Theta.
+        trained: The models Theta_i that arrived.
+        shares: Share of each of them in the data of ALL clients.
+
+    Returns:
+        The new model, in the types of the current one. Whole numbers are rounded.
+    """
+    if not model:
+        return {}
+    steps = {name: _step(name, model, trained, shares) for name in model}
+    row = np.concatenate([step.ravel() for step in steps.values()])
+    change = rule(row[None, :], np.array([shares.sum()]))[0]
+
     new = {}
-    for name, mine in model.items():
-        exact = (
-            np.result_type(mine, np.float64)
-            if np.issubdtype(mine.dtype, np.inexact)
-            else np.dtype(np.int64)
-        )
-        change = np.zeros(mine.shape, dtype=np.result_type(exact, np.float64))
-        for theirs, share in zip(trained, shares, strict=True):
-            change += share * (theirs[name].astype(exact) - mine.astype(exact))
-        new[name] = np.asarray(mine.astype(exact) + as_type(exact, change)).astype(mine.dtype)
+    start = 0
+    for name, step in steps.items():
+        part = change[start : start + step.size].reshape(step.shape)
+        start += step.size
+        if not np.iscomplexobj(step):
+            part = part.real  # one complex array makes the whole row complex
+        exact = _exact_type(model[name])
+        moved = model[name].astype(exact) + cast_array(exact, part.astype(step.dtype))
+        new[name] = np.asarray(moved).astype(model[name].dtype)
     return new
 
 
-def shares_of(arrived: Sequence[float], declared: Sequence[float | None]) -> Floats:
-    """Return the shares of the arrived in all clients' examples; those that never declared any count as the mean."""
-    known = [number for number in declared if number is not None]
-    total = sum(known) + (len(declared) - len(known)) * float(np.mean(known))
+def _step(name: str, model: Model, trained: Sequence[Model], shares: Floats) -> npt.NDArray[Any]:
+    """Return the sum of share_i (Theta_i - Theta) for one array of the model."""
+    current = model[name]
+    exact = _exact_type(current)
+    step = np.zeros(current.shape, dtype=np.result_type(exact, np.float64))
+    for other, share in zip(trained, shares, strict=True):
+        step += share * (other[name].astype(exact) - current.astype(exact))
+    return step
+
+
+def _exact_type(array: npt.NDArray[Any]) -> np.dtype[Any]:
+    """Return the type in which differences are exact enough: int64 for whole numbers."""
+    if np.issubdtype(array.dtype, np.inexact):
+        return np.result_type(array, np.float64)
+    return np.dtype(np.int64)
+
+
+def data_shares(arrived: Sequence[float], declared: Sequence[float | None]) -> Floats:
+    """Return the share of each client that arrived in the examples of all clients.
+
+    A client that never declared a number counts as the mean of the others.
+
+    Args:
+        arrived: Number of examples of each client that arrived.
+        declared: Number of examples of every client, None where it is unknown.
+    """
+    numbers = [number for number in declared if number is not None]
+    unknown = len(declared) - len(numbers)
+    total = sum(numbers) + unknown * float(np.mean(numbers))
     return np.asarray(np.asarray(arrived, dtype=np.float64) / total)
-
-
-def as_type(dtype: npt.DTypeLike, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return values in another type, rounded where it has whole numbers alone."""
-    if np.issubdtype(dtype, np.inexact):
-        return values.astype(dtype)
-    return np.asarray(np.rint(values)).astype(dtype) if np.isfinite(values).all() else values
-
-
-def like(model: Model, sent: Model) -> Model:
-    """Return a model in the types of the one sent: strategies average in float64, and clients could not return that."""
-    return {
-        name: array if array.dtype == sent[name].dtype else as_type(sent[name].dtype, array)
-        for name, array in model.items()
-    }

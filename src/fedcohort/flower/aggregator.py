@@ -1,4 +1,4 @@
-"""The new model of a round: by the wrapped strategy, or by the rule of the paper."""
+"""The new model of a round: by the wrapped strategy, or by a rule of fedcohort."""
 
 import logging
 from collections.abc import Sequence
@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from flwr.app import ArrayRecord, Message, MetricRecord
 from flwr.serverapp.exception import AggregationError, InconsistentMessageReplies
 
-from fedcohort.flower.aggregation import paper, shares_of
+from fedcohort.aggregation.registry import AGGREGATIONS
+from fedcohort.flower.aggregation import apply_rule, data_shares
 from fedcohort.flower.inner_strategy import InnerStrategy
 from fedcohort.flower.models import Model, is_finite, record_from_model
 from fedcohort.flower.verdicts import Verdict
@@ -19,7 +20,7 @@ class Aggregator:
 
     Args:
         inner: The wrapped strategy.
-        aggregation: "wrapped" for the strategy's own aggregation, "paper" for the paper's rule.
+        aggregation: "wrapped" for the strategy's own, or a name of `AGGREGATIONS`.
         examples_key: Metric that holds the number of examples.
     """
 
@@ -77,6 +78,6 @@ class Aggregator:
             return self.inner.aggregate(server_round, replies, model)
 
         trained = [verdict.model for verdict in arrived if verdict.model is not None]
-        shares = shares_of([verdict.examples for verdict in arrived], declared_examples)
-        new_model = paper(model, trained, shares)
+        shares = data_shares([verdict.examples for verdict in arrived], declared_examples)
+        new_model = apply_rule(AGGREGATIONS[self.aggregation], model, trained, shares)
         return new_model, self.inner.average_metrics(replies, self.examples_key)

@@ -60,9 +60,9 @@ def gather_clients(
 def wait_for_clients(registry: ClientRegistry, grid: Grid, wanted: int, seconds: float) -> None:
     """Wait until enough clients are there or the time is up, then give them their indices.
 
-    The indices follow the order of the names, not the order of arrival. If the number of clients was
-    not announced, the clients that are there are all, so the function waits until every node has said
-    who it is.
+    The indices follow the order of the names, not the order of arrival. If the number of clients
+    was not announced, the clients that are there are all, so the function waits until every node
+    has said who it is.
 
     Args:
         registry: Where the clients are registered.

@@ -1,7 +1,7 @@
 """The state from which a server resumes after a crash, one file that each round replaces.
 
-The file is written completely or not at all, and opening it cannot run code. The journal of the rounds
-is in `journal.py`; `fedcohort.lab.folder` knows the names of both files.
+The file is written completely or not at all, and opening it cannot run code. The journal of the
+rounds is in `journal.py`; `fedcohort.lab.folder` knows the names of both files.
 """
 
 from pathlib import Path

@@ -1,14 +1,15 @@
 """Who is who: clients by name, whichever node they are on.
 
-A node is a connection, and its id changes with every restart. A client is what the selector knows: its
-index never changes, and the selector keeps its weight while it is away. Names come from authenticated
-nodes (`flwr supernode register ... --name`), else from the client itself (`client-id` or
-`partition-id` of its node), else from the node's id, which does not survive a restart.
+A node is a connection, and its id changes with every restart. A client is what the selector
+knows: its index never changes, and the selector keeps its weight while it is away. Names come
+from authenticated nodes (`flwr supernode register ... --name`), else from the client itself
+(`client-id` or `partition-id` of its node), else from the node's id, which does not survive a
+restart.
 
-Flower lists a dead node for up to a minute. Therefore a lost client, from which no answer came, is not
-asked again before its node shows a sign of life: a heartbeat (every 30 s) or a new node under the same
-name. So the death of a client costs it one failure, and when it returns it is asked again with the
-weight it had.
+Flower lists a dead node for up to a minute. Therefore a lost client, from which no answer came,
+is not asked again before its node shows a sign of life: a heartbeat (every 30 s) or a new node
+under the same name. So the death of a client costs it one failure, and when it returns it is
+asked again with the weight it had.
 """
 
 import logging

@@ -1,8 +1,8 @@
 """The parts of Flower that are not public but used here, checked against flwr 1.40 and 1.41.
 
 All other modules import only `flwr.app`, `flwr.serverapp` and `flwr.clientapp`. In addition,
-`clients.py` reads the fields `name`, `online_until` and `last_activated_at` of the protobuf messages
-that the public `Grid.get_nodes` returns.
+`clients.py` reads the fields `name`, `online_until` and `last_activated_at` of the protobuf
+messages that the public `Grid.get_nodes` returns.
 """
 
 from collections.abc import Iterable

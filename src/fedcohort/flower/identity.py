@@ -1,7 +1,7 @@
 """Ask nodes which client they are.
 
-A node without a registered name gets one query message; `fedcohort.flower.client_app` answers it with
-`client-id` or `partition-id` of the node's configuration.
+A node without a registered name gets one query message; `fedcohort.flower.client_app` answers it
+with `client-id` or `partition-id` of the node's configuration.
 """
 
 import logging

@@ -16,9 +16,8 @@ from flwr.serverapp.strategy import (
     Strategy,
 )
 
-from fedcohort.flower.aggregation import like
 from fedcohort.flower.grid import RestrictedGrid
-from fedcohort.flower.models import Model, model_from_record
+from fedcohort.flower.models import Model, cast_model, model_from_record
 from fedcohort.flower.strategy_state import (
     MINIMUMS,
     copy_attributes,
@@ -57,9 +56,9 @@ def check_strategy(strategy: Strategy, aggregation: str, cohort_size: int) -> No
             f"strategy must average arrays of fixed shapes, got {name}, which collects trees"
         )
     is_protection = len(wrapped) > 1 or isinstance(strategy, ROBUST)
-    if aggregation == "paper" and is_protection:
+    if aggregation != "wrapped" and is_protection:
         raise ValueError(
-            f"aggregation must be 'wrapped' for {name}, whose protection it is, got 'paper'"
+            f"aggregation must be 'wrapped' for {name}, whose protection it is, got {aggregation!r}"
         )
 
     inner = InnerStrategy(strategy)
@@ -155,8 +154,8 @@ class InnerStrategy:
         The model is empty if the strategy returns none.
 
         Raises:
-            AggregationError: If too few clients answered for the noise of a private strategy, or the
-                strategy returns other arrays than those sent.
+            AggregationError: If too few clients answered for the noise of a private strategy, or
+                the strategy returns other arrays than those sent.
         """
         if len(replies) < (self.num_sampled_clients or 0):
             raise AggregationError(f"{len(replies)} answers have too little noise to be private")
@@ -169,10 +168,10 @@ class InnerStrategy:
             raise AggregationError(
                 f"it has other arrays than the model sent: {', '.join(differences)}"
             )
-        return like(model_from_record(arrays), model), metrics
+        return cast_model(model_from_record(arrays), model), metrics
 
     def average_metrics(self, replies: list[Message], examples_key: str) -> MetricRecord | None:
-        """Return the training metrics as the strategy averages them; None if it does not say how."""
+        """Return the metrics as the strategy averages them; None if it does not average."""
         average = self.setting("train_metrics_aggr_fn")
         if not average:
             return None

@@ -1,7 +1,8 @@
 """The journal of a run: one JSON object for each round, and scalars for TensorBoard on request.
 
-`fedcohort.lab.folder` knows the file names and reads the journal back, so that `fedcohort report` and
-`fedcohort watch` work without Flower. The state from which a run resumes is in `checkpoint.py`.
+`fedcohort.lab.folder` knows the file names and reads the journal back, so that `fedcohort report`
+and `fedcohort watch` work without Flower. The state from which a run resumes is in
+`checkpoint.py`.
 """
 
 import json

@@ -65,3 +65,23 @@ def distance(model: Model, other: Model) -> float:
         difference = model[name].astype(np.float64) - other[name].astype(np.float64)
         squares.append(np.square(difference).sum())
     return float(np.sqrt(np.sum(squares)))
+
+
+def cast_model(model: Model, sent: Model) -> Model:
+    """Return a model in the types of the model sent.
+
+    Strategies average in float64, and clients must get back the types that they returned.
+    """
+    return {name: cast_array(sent[name].dtype, array) for name, array in model.items()}
+
+
+def cast_array(dtype: npt.DTypeLike, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return values in another type; for integers they are rounded.
+
+    Values that are not finite have no integer form and are returned as they are.
+    """
+    if values.dtype == dtype or np.issubdtype(dtype, np.inexact):
+        return values.astype(dtype, copy=False)
+    if not np.isfinite(values).all():
+        return values
+    return np.asarray(np.rint(values)).astype(dtype)

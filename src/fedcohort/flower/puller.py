@@ -1,8 +1,8 @@
 """Pull replies so that one slow upload does not delay the others.
 
-Over the network a node announces its reply before it uploads it. Flower's own pull of many replies
-waits for each upload in turn, so one upload that hangs would hold up the round and the replies of all
-other clients. Therefore each reply is pulled on a thread of its own.
+Over the network a node announces its reply before it uploads it. Flower's own pull of many
+replies waits for each upload in turn, so one upload that hangs would hold up the round and the
+replies of all other clients. Therefore each reply is pulled on a thread of its own.
 """
 
 from threading import Thread

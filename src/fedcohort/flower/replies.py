@@ -1,8 +1,8 @@
 """Does this reply count, and if not, why?
 
-A check is a function that takes a `Reply` and raises `ValueError` with the reason if the reply does
-not count. To add a check, write the function and add it to `TRAINING_CHECKS` or `EVALUATION_CHECKS`.
-Checks run in the order of the list, so a check may rely on those before it.
+A check is a function that takes a `Reply` and raises `ValueError` with the reason if the reply
+does not count. To add a check, write the function and add it to `TRAINING_CHECKS` or
+`EVALUATION_CHECKS`. Checks run in the order of the list, so a check may rely on those before it.
 """
 
 from collections.abc import Callable

@@ -1,11 +1,11 @@
 """The selector of a run: a registered name or an object, made to fit the clients that are there."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy.typing as npt
 
 from fedcohort.checks import check_choice, check_int
-from fedcohort.selection.powd import LastLoss
+from fedcohort.selection.base import BaseSelector
 from fedcohort.selection.protocol import Selector
 from fedcohort.selection.registry import SELECTORS, Federation, make_selector
 
@@ -66,7 +66,7 @@ def check_requirements(selector: str | Selector, cohort_size: int, loss_key: str
 
     if loss_key is not None and (not isinstance(loss_key, str) or not loss_key):
         raise ValueError(f"loss_key must be the name of a metric, got {loss_key!r}")
-    if isinstance(example, LastLoss) and loss_key is None:
+    if getattr(example, "needs_losses", False) and loss_key is None:
         raise ValueError(
             "loss_key must name the loss that clients report, "
             "by which this selector ranks them, got None"
@@ -118,7 +118,7 @@ def inclusion_probabilities(
     selector: Selector, round: int, available: npt.ArrayLike | None
 ) -> list[float] | None:
     """Return each client's probability of being asked; None if the selector cannot tell."""
-    inclusion = getattr(selector, "inclusion", None)
-    if inclusion is None:
+    if not getattr(selector, "has_inclusion", False):
         return None
-    return [float(probability) for probability in inclusion(round, available)]
+    inclusion = cast(BaseSelector, selector).inclusion(round, available)
+    return [float(probability) for probability in inclusion]

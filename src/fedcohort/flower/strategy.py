@@ -10,10 +10,10 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
+from fedcohort.aggregation.registry import AGGREGATIONS
 from fedcohort.checks import check_choice, check_int, check_positive
 from fedcohort.files import check_folder
 from fedcohort.flower import selection
-from fedcohort.flower.aggregation import AGGREGATIONS
 from fedcohort.flower.clients import ClientRegistry
 from fedcohort.flower.evaluation import Evaluation
 from fedcohort.flower.grid import DeadlineGrid
@@ -43,8 +43,8 @@ class CohortStrategy(Strategy):
         seed: Seed of the selector.
         num_clients: Number of clients that will come; indices are kept for those that come late.
             None takes the number of a selector object, or else the clients there at the start.
-        aggregation: "wrapped" for the aggregation of the strategy, or "paper", where a client that
-            does not return counts as the current model.
+        aggregation: "wrapped" for the aggregation of the strategy, or a name of
+            `fedcohort.aggregation.registry.AGGREGATIONS`, such as "paper".
         limits: Bounds that a reply must keep.
         loss_key: Metric in which clients report their loss, for selectors that use losses.
         close_early: Whether a round ends as soon as all clients have answered.
@@ -86,7 +86,7 @@ class CohortStrategy(Strategy):
         selection.check_selector(selector, keeps_state=folder is not None)
         cohort_size = selection.resolve_cohort_size(selector, cohort_size)
         selection.check_requirements(selector, cohort_size, loss_key)
-        check_choice("aggregation", aggregation, AGGREGATIONS)
+        check_choice("aggregation", aggregation, ["wrapped", *AGGREGATIONS])
         check_strategy(strategy, aggregation, cohort_size)
         if deadline is not None:
             deadline = check_positive("deadline", deadline)

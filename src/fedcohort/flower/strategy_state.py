@@ -1,8 +1,9 @@
 """The memory of a Flower strategy: its attributes as plain values, saved and restored.
 
 Flower's strategies have no `state_dict`. Between rounds they keep arrays (FedAdam's moments) and
-numbers (an adaptive clipping norm) in their attributes, and some wrap another strategy. Here they are
-read and written attribute by attribute, one dict for each strategy from the outermost to the innermost.
+numbers (an adaptive clipping norm) in their attributes, and some wrap another strategy. Here they
+are read and written attribute by attribute, one dict for each strategy from the outermost to the
+innermost.
 """
 
 from copy import deepcopy

@@ -1,4 +1,4 @@
-"""One verdict for each client that was asked: its status, the reason, and its model if it counts."""
+"""One verdict for each client that was asked: status, reason, and the model if it counts."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

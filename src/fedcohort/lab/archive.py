@@ -17,7 +17,7 @@ from fedcohort.arrays import Ints
 from fedcohort.files import atomic_write, load_arrays, save_arrays
 from fedcohort.lab import folder as rundir
 from fedcohort.lab.config import ComparisonConfig, RunKey, run_keys
-from fedcohort.lab.records import records_in, settings_in
+from fedcohort.lab.records import read_config, read_records
 
 Array = npt.NDArray[Any]
 KEPT = {
@@ -32,32 +32,32 @@ COST = "cost.json"
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """One run: what decided it, what came of it, and what it was computed with (`about`).
+    """One run: what decided it, what came of it, and what it was computed with (`provenance`).
 
     accuracy, loss, official: [t] in the rounds played so far, nan where not tested; valid: [t] updates used;
     counts: [K] times each client was asked.
     """
 
-    of: ComparisonConfig
+    config: ComparisonConfig
     accuracy: Array
     loss: Array
     official: Array
     valid: Array
     counts: Ints
-    about: Mapping[str, Any]
+    provenance: Mapping[str, Any]
 
     @property
-    def place(self) -> RunKey:
+    def key(self) -> RunKey:
         """Which run this is."""
-        return run_keys(self.of)[0]
+        return run_keys(self.config)[0]
 
     @property
     def finished(self) -> bool:
         """Whether all rounds were played."""
-        return len(self.accuracy) >= self.of.rounds
+        return len(self.accuracy) >= self.config.rounds
 
 
-def alone(of: ComparisonConfig, place: RunKey) -> ComparisonConfig:
+def single_run(of: ComparisonConfig, place: RunKey) -> ComparisonConfig:
     """Return the settings of one run of a comparison."""
     return replace(
         of,
@@ -70,10 +70,10 @@ def alone(of: ComparisonConfig, place: RunKey) -> ComparisonConfig:
     )
 
 
-def of_folder(folder: Path) -> list[Result]:
+def results_in(folder: Path) -> list[Result]:
     """Return the runs of a run folder, as far as they were played; the checkpoint is not needed."""
-    of = settings_in(folder)
-    records = records_in(folder, of)
+    of = read_config(folder)
+    records = read_records(folder, of)
     about: dict[str, Any] = {}
     for path in (folder / "environment.json", folder / COST):
         try:
@@ -86,7 +86,10 @@ def of_folder(folder: Path) -> list[Result]:
     if (folder / rundir.DATA).exists():
         about["data"] = (folder / rundir.DATA).read_text().strip()
     return (
-        [_of_row(alone(of, place), row, records, about) for row, place in enumerate(run_keys(of))]
+        [
+            _of_row(single_run(of, place), row, records, about)
+            for row, place in enumerate(run_keys(of))
+        ]
         if records
         else []
     )
@@ -115,7 +118,7 @@ def _of_row(
 def _result(of: ComparisonConfig, kept: Mapping[str, Any], about: Mapping[str, Any]) -> Result:
     made = Result(
         of,
-        about=dict(about),
+        provenance=dict(about),
         **{name: np.asarray(kept[name], dtype=kind) for name, kind in KEPT.items()},
     )
     played = made.accuracy.shape
@@ -134,8 +137,8 @@ def _result(of: ComparisonConfig, kept: Mapping[str, Any], about: Mapping[str, A
 
 def save(path: Path, results: Sequence[Result]) -> None:
     """Write results as Parquet or npz, by the ending of the path."""
-    settings = [json.dumps(result.of.as_dict()) for result in results]
-    about = [json.dumps(dict(result.about)) for result in results]
+    settings = [json.dumps(result.config.as_dict()) for result in results]
+    about = [json.dumps(dict(result.provenance)) for result in results]
     if path.suffix == ".npz":
         arrays: dict[str, Array] = {
             f"{i}/{name}": getattr(r, name) for i, r in enumerate(results) for name in KEPT
@@ -152,15 +155,15 @@ def _save_parquet(
     import pyarrow as pa
     from pyarrow import parquet
 
-    where = [result.place for result in results]
-    columns: dict[str, Any] = {"dataset": [result.of.dataset for result in results]}
+    where = [result.key for result in results]
+    columns: dict[str, Any] = {"dataset": [result.config.dataset for result in results]}
     columns |= {
         name: [getattr(place, name) for place in where]
         for name in ("selector", "partition", "aggregation", "mu", "seed")
     }
     columns |= {
-        "cohort": [result.of.cohort for result in results],
-        "rounds": [result.of.rounds for result in results],
+        "cohort": [result.config.cohort for result in results],
+        "rounds": [result.config.rounds for result in results],
     }
     for name, kind in KEPT.items():
         columns[name] = pa.array(
@@ -210,7 +213,7 @@ def _from_row(row: Mapping[str, Any]) -> Result:
     )
 
 
-def gathered(*folders: Path) -> list[Result]:
+def gather_results(*folders: Path) -> list[Result]:
     """Return all results under folders, from run folders and results files; of a run twice there the longer, else the first.
 
     Runs on a file of one's own that has changed in between are refused: they are not of one data set.
@@ -221,20 +224,20 @@ def gathered(*folders: Path) -> list[Result]:
         path for folder in folders if folder.is_dir() for path in sorted(folder.rglob("*"))
     ]:
         if path.name == "settings.toml":
-            here = of_folder(path.parent)
+            here = results_in(path.parent)
         elif path.suffix in (".parquet", ".npz") and path.name.startswith("runs"):
             here = load(path)
         else:
             continue
         for result in here:
-            key, digest = identity(result.of), result.about.get("data")
+            key, digest = identity(result.config), result.provenance.get("data")
             if (
                 digest
-                and result.of.dataset.endswith(".npz")
-                and samples.setdefault(result.of.dataset, digest) != digest
+                and result.config.dataset.endswith(".npz")
+                and samples.setdefault(result.config.dataset, digest) != digest
             ):
                 raise ValueError(
-                    f"{path} must be of the same samples of {result.of.dataset} as the others, got others"
+                    f"{path} must be of the same samples of {result.config.dataset} as the others, got others"
                 )
             if key not in found or len(result.accuracy) > len(found[key].accuracy):
                 found[key] = result

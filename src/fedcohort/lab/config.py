@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcohort.aggregation.registry import AGGREGATIONS
 from fedcohort.arrays import Floats
 from fedcohort.checks import MAX_COUNT, check_choice, check_int, check_positive, check_range
 from fedcohort.data import DATASETS, PARTITIONS
@@ -15,7 +16,7 @@ from fedcohort.metrics import first_at, jain
 from fedcohort.selection.registry import PAPER_SELECTORS, SELECTORS
 from fedcohort.selection.sampling import SAMPLERS
 from fedcohort.statistics import sd
-from fedcohort.world.volatility import PAPER_RATES
+from fedcohort.world.classes import PAPER_RATES
 
 
 def _with(default: Any, meaning: str) -> Any:
@@ -166,9 +167,7 @@ class ComparisonConfig:
 def _check_learning(of: ComparisonConfig) -> None:
     """Refuse names that the learning part does not know; without PyTorch nothing is trained, and what is read was checked."""
     try:
-        from fedcohort.learning.aggregation import (
-            AGGREGATIONS,  # PyTorch is loaded by who compares, not by who asks for help
-        )
+        # imported here, not at the top: `--help` must not load PyTorch
         from fedcohort.learning.engine import MODES, PRECISIONS
         from fedcohort.learning.models import MODELS
     except ModuleNotFoundError:

@@ -8,17 +8,17 @@ from math import prod
 from pathlib import Path
 
 from fedcohort.lab import folder as rundir
-from fedcohort.lab.archive import alone, identity
+from fedcohort.lab.archive import identity, single_run
 from fedcohort.lab.config import ComparisonConfig, RunKey, run_keys
-from fedcohort.lab.records import settings_in
+from fedcohort.lab.records import read_config
 
 AXES = tuple(field.name for field in fields(RunKey))
 SPLIT_BY = ("seed", "mu", "aggregation", "partition", "selector")
 
 
-def remaining(of: ComparisonConfig, finished: Collection[str]) -> list[ComparisonConfig]:
+def remaining_parts(of: ComparisonConfig, finished: Collection[str]) -> list[ComparisonConfig]:
     """Return comparisons whose runs are those of `of` that are not finished, in as few parts as a simple rule finds."""
-    left = [place for place in run_keys(of) if identity(alone(of, place)) not in finished]
+    left = [place for place in run_keys(of) if identity(single_run(of, place)) not in finished]
     return [_comparison(of, block) for block in blocks(left)]
 
 
@@ -60,7 +60,7 @@ def _comparison(of: ComparisonConfig, block: list[RunKey]) -> ComparisonConfig:
     )
 
 
-def folder_of(of: ComparisonConfig, home: Path) -> Path:
+def part_folder(of: ComparisonConfig, home: Path) -> Path:
     """Return the folder of a part: a few words for people, and a digest of all that decides its results."""
     digest = hashlib.sha256(identity(of).encode()).hexdigest()[:8]
     return (
@@ -69,12 +69,12 @@ def folder_of(of: ComparisonConfig, home: Path) -> Path:
     )
 
 
-def begun(of: ComparisonConfig, home: Path) -> list[tuple[Path, ComparisonConfig]]:
+def unfinished_parts(of: ComparisonConfig, home: Path) -> list[tuple[Path, ComparisonConfig]]:
     """Return the parts that have a checkpoint and rounds left, and no run but of this comparison; they compute as it does."""
-    wanted, found = {identity(alone(of, place)) for place in run_keys(of)}, []
+    wanted, found = {identity(single_run(of, place)) for place in run_keys(of)}, []
     for path in sorted(home.glob("*/settings.toml")):
-        part = settings_in(path.parent)
-        if not {identity(alone(part, place)) for place in run_keys(part)} <= wanted:
+        part = read_config(path.parent)
+        if not {identity(single_run(part, place)) for place in run_keys(part)} <= wanted:
             continue
         state = rundir.load_checkpoint(path.parent, ("round",))
         if state is not None and state["round"] < part.rounds:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fedcohort.lab import folder as rundir
 from fedcohort.lab.config import ComparisonConfig, run_keys
-from fedcohort.lab.records import chunk_in, settings_in
+from fedcohort.lab.records import read_chunk, read_config
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def follow(folder: Path) -> "Following | FollowingFlower":
     if not folder.is_dir():
         raise ValueError(f"run must be a folder of a run, got {folder}")
     if (folder / "settings.toml").exists():
-        return Following(folder, settings_in(folder))
+        return Following(folder, read_config(folder))
     if (folder / "rounds.jsonl").exists() or (folder / "run.json").exists():
         return FollowingFlower(folder)
     raise ValueError(
@@ -77,7 +77,7 @@ class Following:
         if not self.times:
             self.times = [(0, (self.folder / "settings.toml").stat().st_mtime)]
         while (path := self.folder / "records" / f"{self.done:07d}.npz").exists():
-            self._add(chunk_in(path, self.of), path.stat().st_mtime)
+            self._add(read_chunk(path, self.of), path.stat().st_mtime)
         of = self.of
         title = f"{of.dataset}, {of.model}, {len(run_keys(of))} runs"
         left = self._left() if self.done else None

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from fedcohort.arrays import Bools, Floats, Ints
 from fedcohort.files import load_arrays, save_arrays
 from fedcohort.lab.folder import Arrays
-from fedcohort.selection.e3cs import E3CS
+from fedcohort.selection.base import BaseSelector
 from fedcohort.selection.protocol import Selector
 
 ROUNDS = 100  # looked at, of however many are played
@@ -35,9 +35,11 @@ class AllocationRecorder:
     )
 
     def look(self, name: str, selector: Selector, round: int) -> None:
-        """Remember the first run's probabilities before a round; others than E3CS, and most rounds, are passed over."""
+        """Remember the first run's probabilities before a round; most rounds are passed over."""
         every = -(-self.rounds // ROUNDS)
-        if round % every or not isinstance(selector, E3CS) or selector.num_clients > CLIENTS:
+        if round % every or selector.num_clients > CLIENTS:
+            return
+        if not isinstance(selector, BaseSelector) or not selector.has_inclusion:
             return
         now = selector.allocation(round)
         first = (0,) * (now.inclusion.ndim - 1)

@@ -14,7 +14,7 @@ BY_CLIENT = ("clients", "arrived", "valid")  # [T, runs, k]
 OFFICIAL = "official_accuracy"  # [T, runs], if it was asked for
 
 
-def settings_in(folder: Path) -> ComparisonConfig:
+def read_config(folder: Path) -> ComparisonConfig:
     """Return the settings of a run; a file that does not name them all is no longer what the run wrote."""
     path = folder / "settings.toml"
     given = rundir.read_settings(path)
@@ -33,7 +33,7 @@ def settings_in(folder: Path) -> ComparisonConfig:
         raise ValueError(f"{path} must hold the settings of a run, got: {error}") from None
 
 
-def records_in(folder: Path, of: ComparisonConfig, rounds: int | None = None) -> rundir.Arrays:
+def read_records(folder: Path, of: ComparisonConfig, rounds: int | None = None) -> rundir.Arrays:
     """Return the records of the first rounds, or of all there are; nothing if there are none."""
     records = rundir.load_records(folder, rounds)
     if records:
@@ -41,7 +41,7 @@ def records_in(folder: Path, of: ComparisonConfig, rounds: int | None = None) ->
     return records
 
 
-def chunk_in(path: Path, of: ComparisonConfig) -> rundir.Arrays:
+def read_chunk(path: Path, of: ComparisonConfig) -> rundir.Arrays:
     """Return the records of one chunk."""
     chunk = load_arrays(path)
     rundir.check_chunk(chunk, path)

@@ -1,6 +1,6 @@
 """Selection without training: several selectors in the same failing world, many seeds in lock-step."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import tee
 from typing import Any
@@ -17,10 +17,11 @@ from fedcohort.selection.protocol import Selector
 from fedcohort.selection.registry import SELECTORS, Federation, make_selector
 from fedcohort.selection.sampling import SAMPLERS
 from fedcohort.statistics import sd
-from fedcohort.world.volatility import PAPER_RATES, bernoulli, class_of, class_rates
+from fedcohort.world.bernoulli import bernoulli
+from fedcohort.world.classes import PAPER_RATES, class_of, class_rates
 
 Progress = Callable[[str, int, int], None]  # part, rounds done, rounds in all
-NEEDS_LOSSES = ("pow-d", "rpow-d")
+KEYS = {"clients": "num_clients", "cohort": "cohort_size"}  # on disk
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,8 @@ class SimulationConfig:
         "fedcs",
         "random",
     )
-    num_clients: int = 100
-    cohort_size: int = 20
+    clients: int = 100
+    cohort: int = 20
     rounds: int = 2500
     seeds: int = 20
     first_seed: int = 0
@@ -51,8 +52,8 @@ class SimulationConfig:
                 raise ValueError(f"{name} must name at least one, got none")
         if len(set(self.selectors)) < len(self.selectors):
             raise ValueError(f"selectors must be named once each, got {', '.join(self.selectors)}")
-        check_int("clients", self.num_clients, len(self.rates), MAX_COUNT)
-        check_int("cohort", self.cohort_size, 1, self.num_clients)
+        check_int("clients", self.clients, len(self.rates), MAX_COUNT)
+        check_int("cohort", self.cohort, 1, self.clients)
         check_int("rounds", self.rounds, 1, MAX_COUNT)
         check_int("seeds", self.seeds, 1, MAX_COUNT)
         check_int("first_seed", self.first_seed, 0)
@@ -63,7 +64,8 @@ class SimulationConfig:
             check_range("rates", rate, 0.0, 1.0)
         for name in self.selectors:
             check_choice("selector", name, SELECTORS)
-            if name in NEEDS_LOSSES:
+            scheme = SELECTORS[name].selector
+            if scheme.needs_losses or scheme.probes_losses:
                 raise ValueError(
                     f"selector must need no losses where nothing is trained, got {name!r}; `compare` trains"
                 )
@@ -74,12 +76,22 @@ class SimulationConfig:
         return list(range(self.first_seed, self.first_seed + self.seeds))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values, fit for JSON."""
-        return asdict(self)
+        """Return plain values, fit for JSON, by their names on disk."""
+        return {KEYS.get(name, name): value for name, value in asdict(self).items()}
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> "SimulationConfig":
+        """Return the configuration that `as_dict` described."""
+        names = {key: name for name, key in KEYS.items()}
+        fields: dict[str, Any] = {names.get(key, key): value for key, value in values.items()}
+        for name in ("selectors", "rates"):
+            if name in fields:
+                fields[name] = tuple(fields[name])
+        return SimulationConfig(**fields)
 
 
 @dataclass(frozen=True, eq=False)
-class Played:
+class SimulationResult:
     """What came of one selector, S seeds.
 
     successes: [S, T] updates that arrived; answering: [S, T] clients that would have answered, asked or not;
@@ -96,7 +108,7 @@ def run(
     setting: SimulationConfig,
     progress: Progress | None = None,
     watch: AllocationRecorder | None = None,
-) -> dict[str, Played]:
+) -> dict[str, SimulationResult]:
     """Play every selector of the setting; progress is told how far each is, a watch looks at probabilities."""
     return {name: play_one(setting, name, progress, watch) for name in setting.selectors}
 
@@ -106,12 +118,12 @@ def play_one(
     name: str,
     progress: Progress | None = None,
     watch: AllocationRecorder | None = None,
-) -> Played:
+) -> SimulationResult:
     """Play one selector through all rounds, in the worlds that the seeds stand for."""
-    rates = class_rates(setting.num_clients, setting.rates)
+    rates = class_rates(setting.clients, setting.rates)
     federation = Federation(
-        setting.num_clients,
-        setting.cohort_size,
+        setting.clients,
+        setting.cohort,
         rng=setting.seed_list,
         horizon=setting.rounds,
         success_rates=rates,
@@ -140,7 +152,7 @@ def collect(
     runs: int,
     told: Callable[[int], None] | None = None,
     look: Callable[[int], None] | None = None,
-) -> Played:
+) -> SimulationResult:
     """Play the loop and keep sums, not records; a world without rates is one whose answers are their own expectation.
 
     told: after some rounds; look: before every round, when the selector has learnt from the one before.
@@ -168,19 +180,21 @@ def collect(
             told(round + 1)
         if look and round < rounds - 1:
             look(round + 1)
-    return Played(successes, answering, expected, counts)
+    return SimulationResult(successes, answering, expected, counts)
 
 
-def summary(setting: SimulationConfig, results: dict[str, Played]) -> list[dict[str, Any]]:
+def summary(
+    setting: SimulationConfig, results: dict[str, SimulationResult]
+) -> list[dict[str, Any]]:
     """Return one row of figures per selector: means over seeds; asked: the median client of each class."""
-    classes = class_of(setting.num_clients, len(setting.rates))
+    classes = class_of(setting.clients, len(setting.rates))
     rows = []
     for name, played in results.items():
         cep = played.successes.sum(axis=-1)
         medians = class_quartiles(played.counts, classes)[:, 1]
         row: dict[str, Any] = {
             "selector": name,
-            "success ratio": float(cep.mean() / (setting.rounds * setting.cohort_size)),
+            "success ratio": float(cep.mean() / (setting.rounds * setting.cohort)),
             "CEP": float(cep.mean()),
             "CEP sd": sd(cep.astype(np.float64)),
             "Jain": float(jain(played.counts).mean()),
@@ -190,7 +204,7 @@ def summary(setting: SimulationConfig, results: dict[str, Played]) -> list[dict[
     return rows
 
 
-def arrays(results: dict[str, Played]) -> dict[str, npt.NDArray[Any]]:
+def arrays(results: dict[str, SimulationResult]) -> dict[str, npt.NDArray[Any]]:
     """Return the results as named arrays, for the store."""
     return {
         f"{name}/{field}": value

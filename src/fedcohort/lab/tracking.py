@@ -19,7 +19,7 @@ from fedcohort.checks import check_choice
 from fedcohort.files import atomic_write
 from fedcohort.lab import folder as rundir
 from fedcohort.lab.config import ComparisonConfig, run_keys
-from fedcohort.lab.records import records_in
+from fedcohort.lab.records import read_records
 from fedcohort.lab.trial import Saved
 
 Scalars = dict[str, list[tuple[int, float]]]  # (round, value), by name
@@ -44,7 +44,7 @@ def installed(kind: str) -> None:
 def tracked(kind: str, of: ComparisonConfig, folder: Path, done: int) -> Iterator[Saved]:
     """Yield what is to be told of records as they are saved; kind: tensorboard or mlflow."""
     with BACKENDS[check_choice("log", kind, BACKENDS)](of, folder, done) as write:
-        before = records_in(folder, of, done) if done else {}
+        before = read_records(folder, of, done) if done else {}
 
         def saved(first: int, chunk: rundir.Arrays) -> None:
             nonlocal before

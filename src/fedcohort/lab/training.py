@@ -11,9 +11,9 @@ import torch
 from fedcohort.data import Dataset, load
 from fedcohort.files import atomic_write
 from fedcohort.lab import folder as rundir
-from fedcohort.lab.archive import COST, gathered, identity
+from fedcohort.lab.archive import COST, gather_results, identity
 from fedcohort.lab.config import ComparisonConfig
-from fedcohort.lab.parts import begun, folder_of, remaining
+from fedcohort.lab.parts import part_folder, remaining_parts, unfinished_parts
 from fedcohort.lab.simulation import Progress
 from fedcohort.lab.trial import Trial
 
@@ -47,13 +47,13 @@ class Training:
         """Train every run that is wanted and not finished; stop between rounds when the time is up."""
         for of in wanted:
             self._check_file(of.dataset)
-            for folder, part in begun(
+            for folder, part in unfinished_parts(
                 of, self.out / "runs"
             ):  # first what an earlier call left unfinished
-                if remaining(part, self._finished()):
+                if remaining_parts(part, self._finished()):
                     self._train(folder, part)
-            for part in remaining(of, self._finished()):
-                self._train(folder_of(part, self.out / "runs"), part)
+            for part in remaining_parts(of, self._finished()):
+                self._train(part_folder(part, self.out / "runs"), part)
 
     def _check_file(self, name: str) -> None:
         """Refuse a file of samples that has changed since runs in this folder were trained on it."""
@@ -64,7 +64,7 @@ class Training:
                 rundir.check_data(path.parent, dataset.digest)
 
     def _finished(self) -> set[str]:
-        return {identity(result.of) for result in gathered(self.out) if result.finished}
+        return {identity(result.config) for result in gather_results(self.out) if result.finished}
 
     def _train(self, folder: Path, of: ComparisonConfig) -> None:
         if not self.stopped and self.over():

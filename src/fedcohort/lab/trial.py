@@ -19,9 +19,12 @@ from fedcohort.learning.engine import Engine, Options, Run
 from fedcohort.learning.local import Sgd
 from fedcohort.learning.models import make_model
 from fedcohort.rng import stream
-from fedcohort.rounds import Lockstep, Record, play
+from fedcohort.rounds import Record, play
+from fedcohort.selection.lockstep import Lockstep
 from fedcohort.selection.registry import Federation, make_selector
-from fedcohort.world.volatility import bernoulli, class_rates, local_epochs, timed
+from fedcohort.world.bernoulli import bernoulli
+from fedcohort.world.classes import class_rates
+from fedcohort.world.durations import local_epochs, timed
 
 CHECKPOINT = ("round", "mode", "engine", "selectors")
 Told = Callable[[int, Floats], None]  # rounds done, accuracy of every run

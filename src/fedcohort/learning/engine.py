@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from fedcohort.aggregation.registry import AGGREGATIONS
+from fedcohort.aggregation.server import server_step
 from fedcohort.arrays import Bools, Floats, Ints
 from fedcohort.checks import MAX_COUNT, check_array, check_choice, check_int, check_range
-from fedcohort.learning.aggregation import AGGREGATIONS, server_step
 from fedcohort.learning.fitting import refuse_unfit
 from fedcohort.learning.flat import flat_weights, forward_of
 from fedcohort.learning.layers import for_many_models

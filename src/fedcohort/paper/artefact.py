@@ -38,14 +38,14 @@ def about(*found: Cells) -> list[str]:
     """Return what the runs of tables were computed with, and what that took, a line for each part they were trained in."""
     lines: dict[str, None] = {}
     for run in (run for table in found for runs in table.values() for run in runs):
-        cost = run.about
+        cost = run.provenance
         words = [
             f"{name} {cost[name]}"
             for name in ("torch", "numpy", "fedcohort", "commit")
             if cost.get(name)
         ]
-        how = f"{run.of.model}, {run.of.precision}" + (
-            ", compiled" if run.of.compiled and run.of.device != "cpu" else ""
+        how = f"{run.config.model}, {run.config.precision}" + (
+            ", compiled" if run.config.compiled and run.config.device != "cpu" else ""
         )
         took = ""
         runs, rounds, seconds, steps = (
@@ -53,7 +53,7 @@ def about(*found: Cells) -> list[str]:
         )
         if runs and rounds and seconds and steps:
             took = f" {runs} runs, {rounds} rounds: {seconds:,.0f} s, {steps / seconds:,.0f} client steps/s."
-        where = cost.get("gpu") or ("a CPU" if run.of.device == "cpu" else "a GPU")
+        where = cost.get("gpu") or ("a CPU" if run.config.device == "cpu" else "a GPU")
         lines[f"{cost.get('part', 'Runs')}: {', '.join([how, f'on {where}', *words])}.{took}"] = (
             None
         )

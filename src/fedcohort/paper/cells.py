@@ -11,7 +11,7 @@ from math import inf, isnan, nan
 import numpy as np
 
 from fedcohort.arrays import Floats
-from fedcohort.lab.archive import Result, alone, identity
+from fedcohort.lab.archive import Result, identity, single_run
 from fedcohort.lab.config import ComparisonConfig, run_keys
 from fedcohort.metrics import first_at
 from fedcohort.reports.words import counted
@@ -35,24 +35,27 @@ def cells(
     of the runs on a data set have them, the same for all. Cells without runs are empty.
     """
     free = [name for name in FITTED if name not in strict]
-    in_order = sorted(results, key=lambda result: result.of.first_seed)
+    in_order = sorted(results, key=lambda result: result.config.first_seed)
     wanted = [
-        {_signature(alone(of, place), free): _key(alone(of, place)) for place in run_keys(of)}
+        {
+            _signature(single_run(of, place), free): _key(single_run(of, place))
+            for place in run_keys(of)
+        }
         for of in asked
     ]
     found = [
-        [(mine[mark], run) for run in in_order if (mark := _signature(run.of, free)) in mine]
+        [(mine[mark], run) for run in in_order if (mark := _signature(run.config, free)) in mine]
         for mine in wanted
     ]
     fits: dict[str, Counter[Fit]] = {}
-    for run in {identity(run.of): run for pairs in found for _, run in pairs}.values():
-        fits.setdefault(run.of.dataset, Counter())[_fit(run, free)] += 1
+    for run in {identity(run.config): run for pairs in found for _, run in pairs}.values():
+        fits.setdefault(run.config.dataset, Counter())[_fit(run, free)] += 1
     most = {dataset: count.most_common(1)[0][0] for dataset, count in fits.items()}
     tables: list[Cells] = []
     for mine, pairs in zip(wanted, found, strict=True):
         tables.append({key: [] for key in mine.values()})
         for key, run in pairs:
-            if _fit(run, free) == most[run.of.dataset]:
+            if _fit(run, free) == most[run.config.dataset]:
                 tables[-1][key].append(run)
     return tables, [
         line for dataset, count in fits.items() for line in _left_out(dataset, count, free)
@@ -85,7 +88,7 @@ def _key(of: ComparisonConfig) -> Key:
 
 
 def _fit(result: Result, free: Collection[str]) -> Fit:
-    return tuple(getattr(result.of, name) for name in free)
+    return tuple(getattr(result.config, name) for name in free)
 
 
 def value(result: Result, quantity: Quantity) -> float:
@@ -100,7 +103,7 @@ def value(result: Result, quantity: Quantity) -> float:
 
 def values(runs: Sequence[Result], quantity: Quantity) -> dict[int, float]:
     """Return what the runs of a cell say, by seed; without what is not known yet."""
-    said = {run.of.first_seed: value(run, quantity) for run in runs}
+    said = {run.config.first_seed: value(run, quantity) for run in runs}
     return {seed: one for seed, one in said.items() if not isnan(one)}
 
 

@@ -3,10 +3,10 @@
 The paper's seventh scheme, pow-d, ranks clients by their loss and so needs training: it is not among these.
 """
 
-from fedcohort.lab.simulation import Played, SimulationConfig
+from fedcohort.lab.simulation import SimulationConfig, SimulationResult
 from fedcohort.lab.simulation import run as run
 from fedcohort.reports.figures import Figure, selections_per_class
-from fedcohort.world.volatility import class_of
+from fedcohort.world.classes import class_of
 
 SETTING = SimulationConfig(
     selectors=("e3cs-0", "e3cs-0.5", "e3cs-0.8", "e3cs-inc", "fedcs", "random"),
@@ -16,11 +16,11 @@ SETTING = SimulationConfig(
 CAPTION = "Times each client was asked, by class of success rate; all seeds pooled."
 
 
-def report(setting: SimulationConfig, results: dict[str, Played]) -> dict[str, Figure]:
+def report(setting: SimulationConfig, results: dict[str, SimulationResult]) -> dict[str, Figure]:
     """Draw the box plots."""
     counts = {name: played.counts for name, played in results.items()}
     return {
         "figure3": selections_per_class(
-            counts, class_of(setting.num_clients, len(setting.rates)), setting.rates
+            counts, class_of(setting.clients, len(setting.rates)), setting.rates
         )
     }

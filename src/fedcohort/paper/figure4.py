@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedcohort.lab.simulation import Played, SimulationConfig
+from fedcohort.lab.simulation import SimulationConfig, SimulationResult
 from fedcohort.lab.simulation import run as run
 from fedcohort.metrics import success_ratio
 from fedcohort.reports.figures import Figure, over_rounds
@@ -18,11 +18,11 @@ SETTING = SimulationConfig(
 CAPTION = "Lines are means over seeds, bands one standard deviation."
 
 
-def report(setting: SimulationConfig, results: dict[str, Played]) -> dict[str, Figure]:
+def report(setting: SimulationConfig, results: dict[str, SimulationResult]) -> dict[str, Figure]:
     """Draw both curves."""
     panels: dict[str, dict[str, npt.NDArray[Any]]] = {
         "success ratio": {
-            name: success_ratio(of.successes, setting.cohort_size) for name, of in results.items()
+            name: success_ratio(of.successes, setting.cohort) for name, of in results.items()
         },
         "CEP": {name: np.cumsum(of.successes, axis=-1) for name, of in results.items()},
     }

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fedcohort.files import atomic_write
-from fedcohort.lab.archive import NON_IDENTITY_FIELDS, Result, gathered, identity
+from fedcohort.lab.archive import NON_IDENTITY_FIELDS, Result, gather_results, identity
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.paper import simulated
 from fedcohort.paper.registry import NAMES
@@ -18,7 +18,7 @@ from fedcohort.paper.reproduce import shown
 from fedcohort.reports.html.findings import Findings, Scheme
 from fedcohort.reports.pages.simulation import schemes as simulated_schemes
 from fedcohort.reports.report import Report
-from fedcohort.world.volatility import class_of
+from fedcohort.world.classes import class_of
 
 ASKED = "reproduce.json"
 ONE = ("figure3", "figure4")
@@ -70,19 +70,19 @@ def findings(folder: Path) -> Findings:
 
 def of_reports(folder: Path, reports: Mapping[str, Report], changes: Mapping[str, Any]) -> Findings:
     """Return the findings of reports that are already made."""
-    results = [result for result in gathered(folder) if len(result.accuracy)]
+    results = [result for result in gather_results(folder) if len(result.accuracy)]
     kinds, targets = trained_kinds(results)
-    worlds = {(result.of.clients, result.of.rates) for result in results}
+    worlds = {(result.config.clients, result.config.rates) for result in results}
     for name in ONE:
         if (folder / name / "settings.json").exists():
             setting, played = simulated.stored(folder / name)
             kinds[f"{name}: selection only"] = simulated_schemes(setting, played)
-            worlds.add((setting.num_clients, setting.rates))
+            worlds.add((setting.clients, setting.rates))
     more: dict[str, Any] = {}
     if len(worlds) == 1:  # pictures by class need the same clients everywhere
         ((clients, rates),) = worlds
         more = {"rates": rates, "classes": class_of(clients, len(rates))}
-    about = [dict(result.about) for result in results]
+    about = [dict(result.provenance) for result in results]
     return Findings(
         title=f"The paper reproduced: {', '.join(reports)}",
         kinds=kinds,
@@ -95,7 +95,7 @@ def of_reports(folder: Path, reports: Mapping[str, Report], changes: Mapping[str
         lead=_lead(reports, results),
         notes=[note for report in reports.values() for note in report.notes],
         settings=dict(changes),
-        seeds=", ".join(map(str, sorted({result.of.first_seed for result in results}))),
+        seeds=", ".join(map(str, sorted({result.config.first_seed for result in results}))),
         environment={
             k: ", ".join(sorted({str(a[k]) for a in about if a.get(k)}))
             for k in _KEPT
@@ -143,11 +143,11 @@ def trained_kinds(
     """Return runs that differ in scheme and seed alone as one kind, and the kinds' targets."""
     groups: dict[str, dict[str, list[Result]]] = {}
     for result in results:
-        alike = identity(replace(result.of, selectors=("random",), first_seed=0))
-        groups.setdefault(alike, {}).setdefault(result.of.selectors[0], []).append(result)
+        alike = identity(replace(result.config, selectors=("random",), first_seed=0))
+        groups.setdefault(alike, {}).setdefault(result.config.selectors[0], []).append(result)
     found: dict[str, dict[str, Scheme]] = {}
     targets: dict[str, Sequence[float]] = {}
-    first = {alike: next(iter(by_scheme.values()))[0].of for alike, by_scheme in groups.items()}
+    first = {alike: next(iter(by_scheme.values()))[0].config for alike, by_scheme in groups.items()}
     for alike, by_scheme in groups.items():
         name = _kind(
             first[alike], [of for of in first.values() if _short(of) == _short(first[alike])]
@@ -176,8 +176,8 @@ def _short(of: ComparisonConfig) -> str:
 
 
 def _scheme(runs: list[Result]) -> Scheme:
-    runs = sorted(runs, key=lambda run: run.of.first_seed)
-    rounds = max(run.of.rounds for run in runs)
+    runs = sorted(runs, key=lambda run: run.config.first_seed)
+    rounds = max(run.config.rounds for run in runs)
 
     def padded(values: Any, kind: Any) -> Any:
         return np.concatenate([values.astype(kind), np.full(rounds - len(values), np.nan, kind)])
@@ -187,8 +187,8 @@ def _scheme(runs: list[Result]) -> Scheme:
         [padded(run.accuracy, np.float32) for run in runs]
     )  # as kept: 0.45 is not below a target of 0.45 then
     return Scheme(
-        seeds=[run.of.first_seed for run in runs],
-        asked=np.where(np.isnan(successes), np.nan, float(runs[0].of.cohort)),
+        seeds=[run.config.first_seed for run in runs],
+        asked=np.where(np.isnan(successes), np.nan, float(runs[0].config.cohort)),
         successes=successes,
         counts=np.stack([run.counts for run in runs]).astype(np.int64),
         accuracy=accuracy,

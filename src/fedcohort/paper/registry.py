@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.lab.simulation import Played, Progress, SimulationConfig, summary
+from fedcohort.lab.simulation import Progress, SimulationConfig, SimulationResult, summary
 from fedcohort.paper import figure3, figure4, regret
 from fedcohort.reports.figures import Figure
 
@@ -17,9 +17,9 @@ class Experiment:
     """An experiment is data and functions: `report` and `rows` only read what `run` returned."""
 
     setting: SimulationConfig
-    run: Callable[[SimulationConfig, Progress | None], dict[str, Played]]
-    rows: Callable[[SimulationConfig, dict[str, Played]], list[dict[str, Any]]]
-    report: Callable[[SimulationConfig, dict[str, Played]], dict[str, Figure]]
+    run: Callable[[SimulationConfig, Progress | None], dict[str, SimulationResult]]
+    rows: Callable[[SimulationConfig, dict[str, SimulationResult]], list[dict[str, Any]]]
+    report: Callable[[SimulationConfig, dict[str, SimulationResult]], dict[str, Figure]]
     caption: str
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fedcohort.arrays import Floats
-from fedcohort.lab.simulation import Played, Progress, SimulationConfig, collect
+from fedcohort.lab.simulation import Progress, SimulationConfig, SimulationResult, collect
 from fedcohort.metrics import (
     best_fixed,
     clairvoyant_value,
@@ -24,7 +24,9 @@ from fedcohort.metrics import (
 from fedcohort.reports.figures import Figure, regret_and_bounds
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.statistics import estimate
-from fedcohort.world.volatility import bernoulli, class_rates, replay
+from fedcohort.world.bernoulli import bernoulli
+from fedcohort.world.classes import class_rates
+from fedcohort.world.recorded import replay
 
 SETTING = SimulationConfig(selectors=("e3cs-0", "e3cs-0.5", "e3cs-0.8", "e3cs-inc"), seeds=100)
 SWITCH_ROUNDS = 10_000
@@ -72,18 +74,18 @@ class Case:
 
 def cases(setting: SimulationConfig) -> list[Case]:
     """Return every scheme with the theorem's rate and the paper's, with both samplers and robust; then the switch."""
-    rates = class_rates(setting.num_clients, setting.rates)
+    rates = class_rates(setting.clients, setting.rates)
     found = []
     for name in setting.selectors:
         fractions = fractions_of(name, setting.rounds)
-        for eta in (best_rate(fractions, setting.num_clients, setting.cohort_size), 0.5):
+        for eta in (best_rate(fractions, setting.clients, setting.cohort), 0.5):
             for variant, sampler, update in (
                 ("exact", "systematic", "paper"),
                 ("successive", "successive", "paper"),
                 ("robust", "systematic", "robust"),
             ):
                 found.append(
-                    Case(name, variant, fractions, setting.cohort_size, eta, rates, sampler, update)
+                    Case(name, variant, fractions, setting.cohort, eta, rates, sampler, update)
                 )
     return found + switch_cases(SWITCH_ROUNDS)
 
@@ -101,12 +103,12 @@ def switch_cases(rounds: int) -> list[Case]:
     ]
 
 
-def run(setting: SimulationConfig, progress: Progress | None = None) -> dict[str, Played]:
+def run(setting: SimulationConfig, progress: Progress | None = None) -> dict[str, SimulationResult]:
     """Play all cases; the robust update goes without its share, as its bound does."""
     return {case.name: play_case(case, setting.seed_list, progress) for case in cases(setting)}
 
 
-def play_case(case: Case, seeds: list[int], progress: Progress | None = None) -> Played:
+def play_case(case: Case, seeds: list[int], progress: Progress | None = None) -> SimulationResult:
     """Play one case with all seeds in lock-step."""
     selector = E3CS(
         case.num_clients,
@@ -126,7 +128,7 @@ def play_case(case: Case, seeds: list[int], progress: Progress | None = None) ->
     return collect(selector, replay(table > 0), None, rounds, len(seeds), told)
 
 
-def regret_so_far(case: Case, played: Played) -> Floats:
+def regret_so_far(case: Case, played: SimulationResult) -> Floats:
     """Return the expected regret [S, T] against the fixed allocation that is best in the end."""
     spare, floors = case.spare_and_floors
     means = np.broadcast_to(case.world, (spare.size, case.num_clients))
@@ -147,12 +149,12 @@ def bound_so_far(case: Case, sharp: bool) -> Floats:
     return np.asarray(bound + rate * (np.cumsum(spare) - spare.sum()))
 
 
-def rows(setting: SimulationConfig, results: dict[str, Played]) -> list[dict[str, Any]]:
+def rows(setting: SimulationConfig, results: dict[str, SimulationResult]) -> list[dict[str, Any]]:
     """Return one row per case: regret, bounds, and whether the theorem's condition and statement hold."""
     return [_row(case, results[case.name]) for case in cases(setting)]
 
 
-def report(setting: SimulationConfig, results: dict[str, Played]) -> dict[str, Figure]:
+def report(setting: SimulationConfig, results: dict[str, SimulationResult]) -> dict[str, Figure]:
     """Draw regret over rounds at the theorem's rate, one panel per floor, and the switch."""
     panels: dict[str, dict[str, Floats]] = {}
     bounds: dict[str, dict[str, Floats]] = {}
@@ -179,7 +181,7 @@ def best_rate(fractions: Floats, num_clients: int, cohort_size: int) -> float:
     return sqrt(num_clients * log(num_clients) / float(spare.sum())) if spare.sum() > 0 else 1.0
 
 
-def _row(case: Case, played: Played) -> dict[str, Any]:
+def _row(case: Case, played: SimulationResult) -> dict[str, Any]:
     spare, floors = case.spare_and_floors
     regret = regret_so_far(case, played)[:, -1]
     ahead = clairvoyant_value(played.answering, spare, floors) - played.successes

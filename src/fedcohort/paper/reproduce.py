@@ -15,7 +15,7 @@ from typing import Any
 from fedcohort.checks import check_choice, check_positive
 from fedcohort.data import load
 from fedcohort.files import check_folder
-from fedcohort.lab.archive import Result, gathered, save
+from fedcohort.lab.archive import Result, gather_results, save
 from fedcohort.lab.simulation import Progress, SimulationConfig
 from fedcohort.paper import simulated
 from fedcohort.paper.artefact import Changes, Pool
@@ -27,7 +27,7 @@ from fedcohort.paper.setting import COHORTS, SUBSETS, TASKS, check_changes, fitt
 from fedcohort.paper.tabulate import heading
 from fedcohort.reports.report import Report
 from fedcohort.reports.report import write as write
-from fedcohort.world.volatility import class_of
+from fedcohort.world.classes import class_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ def reports(names: Sequence[str], source: Path, changes: Changes) -> dict[str, R
     asked = (
         {"model", "samples_per_client"} if "dataset" not in changes else set()
     )  # the paper's, on the paper's data
-    pool = Pool(gathered(source), asked | (set(FITTED) & changes.keys()))
+    pool = Pool(gather_results(source), asked | (set(FITTED) & changes.keys()))
     made: dict[str, Report] = {}
     for name in chosen_of(names):
         if name in EXPERIMENTS:
@@ -142,10 +142,10 @@ def reports(names: Sequence[str], source: Path, changes: Changes) -> dict[str, R
 
 def powd(pool: Pool, changes: Changes, like: SimulationConfig) -> dict[int, Result]:
     """Return the finished training runs of pow-d that figures 3 and 4 can show, by seed: non-iid, FedAvg, as many clients."""
-    own = {"rounds": like.rounds, "clients": like.num_clients, "cohort": like.cohort_size}
+    own = {"rounds": like.rounds, "clients": like.clients, "cohort": like.cohort}
     (found,), _ = pool.cells(whole_setting("cifar10", changes, **own))
     return {
-        run.of.first_seed: run
+        run.config.first_seed: run
         for run in found["pow-d", "primary-label", "paper", 0.0]
         if run.finished
     }
@@ -184,8 +184,8 @@ def evidence(source: Path, pool: Pool, changes: Changes) -> Evidence:
             labels["selection"] = f"selection, T={kept.rounds}"
         more["asked"] = simulated.asked(kept, results, powd(pool, changes, kept))
         more["classes"], more["cohort"] = (
-            class_of(kept.num_clients, len(kept.rates)),
-            kept.cohort_size,
+            class_of(kept.clients, len(kept.rates)),
+            kept.cohort,
         )
     more["regret"] = simulated.room(source / "regret")
     return Evidence(trained, played, **more)
@@ -194,7 +194,7 @@ def evidence(source: Path, pool: Pool, changes: Changes) -> Evidence:
 def check_export(to: Path) -> None:
     """Refuse a folder that results cannot be added to, before anything is computed for it."""
     check_folder("export", to)
-    gathered(to)
+    gather_results(to)
 
 
 def export(out: Path, to: Path, ending: str = ".parquet") -> list[Path]:
@@ -207,8 +207,8 @@ def export(out: Path, to: Path, ending: str = ".parquet") -> list[Path]:
         raise ValueError(f"out must be a folder of results, got {out}")
     check_folder("export", to)
     by_set: dict[str, list[Result]] = {}
-    for result in gathered(out, to):
-        by_set.setdefault(Path(result.of.dataset).stem, []).append(result)
+    for result in gather_results(out, to):
+        by_set.setdefault(Path(result.config.dataset).stem, []).append(result)
     if out != to:
         simulated.export(out, to)
     paths = []

@@ -18,7 +18,7 @@ from fedcohort.paper.setting import SUBSETS, setting
 from fedcohort.paper.tabulate import Rows, columns, heading, label, long_rows
 from fedcohort.reports.report import Report
 from fedcohort.statistics import estimate
-from fedcohort.world.volatility import class_rates
+from fedcohort.world.classes import class_rates
 
 TASK = "cifar10"
 SELECTORS = ("random", "fedcs", "e3cs-0.5", "e3cs-inc")
@@ -111,7 +111,7 @@ def ratios_of(
     """Return by seed the log of Random's rounds over a scheme's; nan where one of them did not get there, or not yet."""
     slow, fast = runs[rule, partition, "random"], runs[rule, partition, selector]
     first, second = (
-        {run.of.first_seed: value(run, target) for run in found} for found in (slow, fast)
+        {run.config.first_seed: value(run, target) for run in found} for found in (slow, fast)
     )
     both = {seed: (first[seed], second[seed]) for seed in first if seed in second}
     return {

@@ -14,7 +14,7 @@ from fedcohort import __version__
 from fedcohort.files import atomic_write, claim, load, read_settings, save
 from fedcohort.lab import folder as rundir
 from fedcohort.lab.archive import Result
-from fedcohort.lab.simulation import Played, Progress, SimulationConfig, arrays
+from fedcohort.lab.simulation import Progress, SimulationConfig, SimulationResult, arrays
 from fedcohort.paper import regret
 from fedcohort.paper.claims.evidence import Asked
 from fedcohort.paper.registry import EXPERIMENTS, Experiment
@@ -32,7 +32,7 @@ CONCERNS = (
 
 def played(
     name: str, experiment: Experiment, folder: Path, overwrite: bool, told: Progress | None = None
-) -> dict[str, Played]:
+) -> dict[str, SimulationResult]:
     """Return what a folder holds of these settings, or play and save it; a folder of other results is refused before that."""
     settings = settings_of(name, experiment.setting)
     claim(folder, settings, overwrite)
@@ -50,13 +50,15 @@ def settings_of(name: str, setting: SimulationConfig) -> dict[str, Any]:
     return {"experiment": name, "version": __version__, **setting.as_dict()}
 
 
-def stored(folder: Path) -> tuple[SimulationConfig, dict[str, Played]]:
+def stored(folder: Path) -> tuple[SimulationConfig, dict[str, SimulationResult]]:
     """Return the setting and the results that a folder holds."""
     settings, kept = load(folder)
     names = dict.fromkeys(name.rpartition("/")[0] for name in kept)
     try:
         played = {
-            name: Played(**{field: kept[f"{name}/{field}"] for field in Played.__annotations__})
+            name: SimulationResult(
+                **{field: kept[f"{name}/{field}"] for field in SimulationResult.__annotations__}
+            )
             for name in names
         }
     except (TypeError, KeyError) as error:
@@ -66,9 +68,11 @@ def stored(folder: Path) -> tuple[SimulationConfig, dict[str, Played]]:
     return setting, played
 
 
-def _check(folder: Path, of: SimulationConfig, played: Mapping[str, Played], cases: bool) -> None:
+def _check(
+    folder: Path, of: SimulationConfig, played: Mapping[str, SimulationResult], cases: bool
+) -> None:
     """Refuse results of other schemes, seeds, rounds or clients than the settings beside them say."""
-    wanted = dict.fromkeys(of.selectors, (of.rounds, of.num_clients))
+    wanted = dict.fromkeys(of.selectors, (of.rounds, of.clients))
     if cases:
         wanted = {case.name: (len(case.fractions), case.num_clients) for case in regret.cases(of)}
     for name, (rounds, clients) in wanted.items():
@@ -76,7 +80,9 @@ def _check(folder: Path, of: SimulationConfig, played: Mapping[str, Played], cas
             raise ValueError(
                 f"{folder} must hold results of {name}, got those of {', '.join(played) or 'nothing'}"
             )
-        shapes = {field: getattr(played[name], field).shape for field in Played.__annotations__}
+        shapes = {
+            field: getattr(played[name], field).shape for field in SimulationResult.__annotations__
+        }
         if shapes != dict.fromkeys(shapes, (of.seeds, rounds)) | {"counts": (of.seeds, clients)}:
             raise ValueError(
                 f"{folder} must hold {of.seeds} seeds, {rounds} rounds and {clients} clients of {name}, got {shapes}"
@@ -84,25 +90,24 @@ def _check(folder: Path, of: SimulationConfig, played: Mapping[str, Played], cas
 
 
 def _setting(folder: Path, settings: Mapping[str, Any]) -> SimulationConfig:
-    values: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()
-    }
+    values = {key: value for key, value in settings.items() if key not in ("experiment", "version")}
     try:
-        return SimulationConfig(
-            **{key: value for key, value in values.items() if key not in ("experiment", "version")}
-        )
+        return SimulationConfig.from_dict(values)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{folder} must hold the settings of a simulation, got: {error}") from None
 
 
 def report_of(
-    name: str, experiment: Experiment, results: dict[str, Played], powd: Mapping[int, Result]
+    name: str,
+    experiment: Experiment,
+    results: dict[str, SimulationResult],
+    powd: Mapping[int, Result],
 ) -> Report:
     """Return the table and the figures; figures 3 and 4 show pow-d, too, where its training runs are at hand."""
     setting, shown, notes = experiment.setting, results, [experiment.caption]
     if powd and name in ("figure3", "figure4"):
         shown = results | {"pow-d": _of_training(list(powd.values()))}
-        data = ", ".join(sorted({run.of.dataset for run in powd.values()}))
+        data = ", ".join(sorted({run.config.dataset for run in powd.values()}))
         notes.append(
             f"pow-d: from its training runs on {data}, non-iid, FedAvg, {counted(len(powd), 'seed')}."
         )
@@ -133,21 +138,21 @@ def report_in(folder: Path, powd: Callable[[SimulationConfig], Mapping[int, Resu
 
 def _title(name: str, of: SimulationConfig) -> str:
     sampler = "" if name == "regret" else f", {of.sampler}"  # which plays several
-    return f"{name}: K={of.num_clients}, k={of.cohort_size}, T={of.rounds}, {counted(of.seeds, 'seed')}{sampler}"
+    return f"{name}: K={of.clients}, k={of.cohort}, T={of.rounds}, {counted(of.seeds, 'seed')}{sampler}"
 
 
-def _of_training(runs: list[Result]) -> Played:
+def _of_training(runs: list[Result]) -> SimulationResult:
     """Return what figures 3 and 4 show of trained runs; what would have answered is not recorded there."""
     successes, counts = (
         np.stack([getattr(run, name) for run in runs]).astype(np.int64)
         for name in ("valid", "counts")
     )
     unknown = np.zeros(successes.shape)
-    return Played(successes, unknown.astype(np.int64), unknown, counts)
+    return SimulationResult(successes, unknown.astype(np.int64), unknown, counts)
 
 
 def asked(
-    setting: SimulationConfig, results: dict[str, Played], powd: Mapping[int, Result]
+    setting: SimulationConfig, results: dict[str, SimulationResult], powd: Mapping[int, Result]
 ) -> dict[str, Asked]:
     """Return who was asked and who answered, for the claims."""
     found = {

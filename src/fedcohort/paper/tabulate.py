@@ -102,7 +102,7 @@ def long_rows(of: ComparisonConfig, found: Cells) -> Rows:
 def ours_alone(runs: Sequence[Result], quantity: Quantity) -> Cell:
     """Return a cell without the paper's side."""
     known = tuple(values(runs, quantity).values())
-    return Cell(known, None, _played(runs[0].of) if runs else inf, len(runs) - len(known))
+    return Cell(known, None, _played(runs[0].config) if runs else inf, len(runs) - len(known))
 
 
 def columns(of: ComparisonConfig, runs: Sequence[Result]) -> dict[str, Any]:

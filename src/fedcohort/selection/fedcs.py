@@ -1,28 +1,37 @@
-"""FedCS as the paper plays it: a prophet that knows every client's success rate and always asks the k best."""
+"""FedCS as the paper plays it: it knows every success rate and always asks the k best."""
 
 import numpy as np
 import numpy.typing as npt
 
-from fedcohort.arrays import Floats, State
+from fedcohort.arrays import Bools, Floats, Ints
 from fedcohort.checks import check_array, check_choice, check_int
-from fedcohort.rng import RngLike, as_rng, batch_shape
-from fedcohort.selection.protocol import (
-    Cohort,
-    Outcome,
-    answer_to,
-    present_mask,
-    reachable_size,
-    restore,
-    snapshot,
-)
+from fedcohort.rng import RngLike
+from fedcohort.selection.base import BaseSelector
 
 TIES = ("random", "order")
 
 
-class FedCS:
-    """Ask the k available clients of the highest success rate; equal rates rank at random, drawn once, or by id."""
+class FedCS(BaseSelector):
+    """Ask the k available clients with the highest success rates.
 
-    kind = "FedCS"
+    Args:
+        num_clients: Number of clients in the federation, K.
+        cohort_size: Number of clients to ask in each round, k.
+        success_rates: True probability that each client answers, shape [K].
+        rng: Seed, generator, or a sequence of seeds for runs in lock-step.
+        ties: Who goes first among equal rates: "random", by lots drawn once, or "order",
+            the lower id.
+
+    Raises:
+        ValueError: If a size or a rate is out of bounds.
+
+    Example:
+        >>> selector = FedCS(4, 2, success_rates=[0.1, 0.9, 0.3, 0.6], rng=0)
+        >>> selector.select(0).clients
+        array([1, 3])
+    """
+
+    client_arrays = ("lots",)
 
     def __init__(
         self,
@@ -33,49 +42,47 @@ class FedCS:
         rng: RngLike,
         ties: str = "random",
     ) -> None:
-        self.num_clients = check_int("num_clients", num_clients, 1)
-        self.cohort_size = check_int("cohort_size", cohort_size, 1, num_clients)
+        super().__init__(num_clients, cohort_size, rng=rng)
         self.success_rates = check_array("success_rates", success_rates, (num_clients,), 0.0, 1.0)
         self.ties = check_choice("ties", ties, TIES)
-        self.rng = as_rng(rng, "selection")
-        self.asked: Cohort | None = None
         self.lots = self._draw_lots(num_clients)
 
-    def select(self, round: int, available: npt.ArrayLike | None = None) -> Cohort:
-        check_int("round", round, 0)
-        present = present_mask(available, self.num_clients, batch_shape(self.rng))
-        size = reachable_size(self.cohort_size, present)
-        worth = np.broadcast_to(self.success_rates, self.lots.shape)
+    def choose(self, round: int, size: int, present: Bools | None) -> tuple[Ints, Floats]:
+        """Take the best rates first; chance has no part, so inclusion is 1."""
+        rates = np.broadcast_to(self.success_rates, self.shape)
         if present is not None:
-            worth = np.where(present, worth, -1.0)
-        clients = np.sort(np.lexsort((self.lots, -worth), axis=-1)[..., :size], axis=-1)
-        self.asked = Cohort(round, clients, np.ones(clients.shape))
-        return self.asked
+            rates = np.where(present, rates, -1.0)
 
-    def update(self, outcome: Outcome) -> None:
-        answer_to(self.asked, outcome)
-        self.asked = None
+        best_first = np.lexsort((self.lots, -rates), axis=-1)
+        clients = np.sort(best_first[..., :size], axis=-1)
+        return clients, np.ones(clients.shape)
 
     def join(self, count: int = 1, success_rates: npt.ArrayLike | None = None) -> None:
-        """Add clients at the end; a prophet must be told their rates too."""
+        """Add clients at the end; their success rates must be given too.
+
+        Args:
+            count: Number of clients that join.
+            success_rates: Their success rates, shape [count].
+
+        Raises:
+            ValueError: If the rates are missing or out of bounds.
+        """
         count = check_int("count", count, 1)
         if success_rates is None:
             raise ValueError(
                 f"success_rates must be given for the {count} clients that join FedCS, got None"
             )
-        rates = check_array("success_rates", success_rates, (count,), 0.0, 1.0)
-        self.success_rates = np.concatenate([self.success_rates, rates])
-        self.lots = np.concatenate([self.lots, self._draw_lots(count)], axis=-1)
-        self.num_clients += count
-        self.asked = None
+        new_rates = check_array("success_rates", success_rates, (count,), 0.0, 1.0)
+        super().join(count)
+        self.success_rates = np.concatenate([self.success_rates, new_rates])
 
-    def state_dict(self) -> State:
-        return snapshot(self, ("lots",))
-
-    def load_state_dict(self, state: State) -> None:
-        restore(self, state, ("lots",))
+    def newcomers(self, name: str, count: int) -> Floats:
+        """Draw lots for the clients that join."""
+        return self._draw_lots(count)
 
     def _draw_lots(self, count: int) -> Floats:
-        """Return who goes first among equals [..., count]: the lower lot, or with all lots zero the lower id."""
-        shape = (*batch_shape(self.rng), count)
-        return self.rng.random(shape).copy() if self.ties == "random" else np.zeros(shape)
+        """Return who goes first among equals [..., count]: the lower lot, then the lower id."""
+        shape = (*self.batch, count)
+        if self.ties == "random":
+            return self.rng.random(shape).copy()
+        return np.zeros(shape)

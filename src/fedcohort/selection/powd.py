@@ -1,7 +1,8 @@
 """Power of choice: of d random candidates, ask the k with the highest loss.
 
-`PowD` asks a probe for the candidates' losses on the current model (pow-d). `LastLoss` uses what clients reported when they
-last trained, and takes those never heard of first (rpow-d): no extra communication.
+`PowD` probes the candidates' losses on the current model (pow-d). `LastLoss` uses the losses
+that clients reported when they last trained, and asks those that never reported first
+(rpow-d): this needs no extra communication.
 """
 
 from collections.abc import Callable
@@ -9,28 +10,41 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from fedcohort.arrays import Floats, Ints, State, pick, place
+from fedcohort.arrays import Bools, Floats, Ints, pick, place
 from fedcohort.checks import check_array, check_int
-from fedcohort.rng import Rng, RngLike, as_rng, batch_shape
-from fedcohort.selection.protocol import (
-    Cohort,
-    Outcome,
-    answer_to,
-    count_present,
-    present_mask,
-    reachable_size,
-    restore,
-    snapshot,
-)
+from fedcohort.rng import RngLike
+from fedcohort.selection.availability import count_present
+from fedcohort.selection.base import BaseSelector
+from fedcohort.selection.protocol import Outcome
 from fedcohort.selection.random import draw_uniformly
 
 LossProbe = Callable[[Ints], npt.ArrayLike]
 
 
-class PowD:
-    """Ask the k lossiest of d candidates; inclusion is the chance of being a candidate, all that is known of it."""
+class PowD(BaseSelector):
+    """Ask the k candidates with the highest loss on the current model.
 
-    kind = "PowD"
+    The inclusion probability of a cohort is the chance of being a candidate; no more can be
+    said before the losses are known.
+
+    Args:
+        num_clients: Number of clients in the federation, K.
+        cohort_size: Number of clients to ask in each round, k.
+        loss_of: Function that returns the losses of clients [..., d] on the current model.
+        rng: Seed, generator, or a sequence of seeds for runs in lock-step.
+        candidates: Number of candidates d; by default 2.5 k, rounded up.
+
+    Raises:
+        ValueError: If a size is out of bounds.
+
+    Example:
+        >>> losses = np.array([0.3, 0.9, 0.1, 0.7])
+        >>> selector = PowD(4, 2, loss_of=lambda clients: losses[clients], rng=0, candidates=4)
+        >>> selector.select(0).clients
+        array([1, 3])
+    """
+
+    probes_losses = True
 
     def __init__(
         self,
@@ -41,113 +55,93 @@ class PowD:
         rng: RngLike,
         candidates: int | None = None,
     ) -> None:
-        self.num_clients = check_int("num_clients", num_clients, 1)
-        self.cohort_size = check_int("cohort_size", cohort_size, 1, num_clients)
-        self.candidates = (
-            None
-            if candidates is None
-            else check_int("candidates", candidates, cohort_size, num_clients)
-        )
+        super().__init__(num_clients, cohort_size, rng=rng)
         self.loss_of = loss_of
-        self.rng = as_rng(rng, "selection")
-        self.asked: Cohort | None = None
+        self.candidates = _check_candidates(candidates, cohort_size, num_clients)
 
-    def select(self, round: int, available: npt.ArrayLike | None = None) -> Cohort:
-        self.asked = _lossiest(self, round, available, self._probe)
-        return self.asked
-
-    def update(self, outcome: Outcome) -> None:
-        answer_to(self.asked, outcome)
-        self.asked = None
-
-    def join(self, count: int = 1) -> None:
-        self.num_clients += check_int("count", count, 1)
-        self.asked = None
-
-    def state_dict(self) -> State:
-        return snapshot(self)
-
-    def load_state_dict(self, state: State) -> None:
-        restore(self, state)
+    def choose(self, round: int, size: int, present: Bools | None) -> tuple[Ints, Floats]:
+        """Draw candidates, probe their losses and take the highest."""
+        return _choose_highest_loss(self, size, present, self._probe)
 
     def _probe(self, clients: Ints) -> Floats:
-        return check_array(
-            "loss_of(clients)", self.loss_of(clients), clients.shape, -np.inf, np.inf
-        )
+        losses = self.loss_of(clients)
+        return check_array("loss_of(clients)", losses, clients.shape, -np.inf, np.inf)
 
 
-class LastLoss:
-    """Ask the k candidates whose last reported loss is highest; who never reported comes first."""
+class LastLoss(BaseSelector):
+    """Ask the k candidates whose last reported loss is highest; first those without one.
 
-    kind = "LastLoss"
+    Args:
+        num_clients: Number of clients in the federation, K.
+        cohort_size: Number of clients to ask in each round, k.
+        rng: Seed, generator, or a sequence of seeds for runs in lock-step.
+        candidates: Number of candidates d; by default 2.5 k, rounded up.
+
+    Raises:
+        ValueError: If a size is out of bounds.
+
+    Example:
+        >>> selector = LastLoss(4, 2, rng=0, candidates=4)
+        >>> first = selector.select(0)
+        >>> selector.update(Outcome(first, success=[1, 1], loss=[0.5, 0.7]))
+        >>> second = selector.select(1)
+        >>> sorted([*first.clients.tolist(), *second.clients.tolist()])
+        [0, 1, 2, 3]
+    """
+
+    needs_losses = True
+    client_arrays = ("last_losses",)
 
     def __init__(
         self, num_clients: int, cohort_size: int, *, rng: RngLike, candidates: int | None = None
     ) -> None:
-        self.num_clients = check_int("num_clients", num_clients, 1)
-        self.cohort_size = check_int("cohort_size", cohort_size, 1, num_clients)
-        self.candidates = (
-            None
-            if candidates is None
-            else check_int("candidates", candidates, cohort_size, num_clients)
-        )
-        self.rng = as_rng(rng, "selection")
-        self.last_losses: Floats = np.full((*batch_shape(self.rng), num_clients), np.inf)
-        self.asked: Cohort | None = None
+        super().__init__(num_clients, cohort_size, rng=rng)
+        self.candidates = _check_candidates(candidates, cohort_size, num_clients)
+        self.last_losses: Floats = np.full(self.shape, np.inf)  # inf: never reported
 
-    def select(self, round: int, available: npt.ArrayLike | None = None) -> Cohort:
-        self.asked = _lossiest(
-            self, round, available, lambda clients: pick(self.last_losses, clients)
+    def choose(self, round: int, size: int, present: Bools | None) -> tuple[Ints, Floats]:
+        """Draw candidates and take the highest losses among those last reported."""
+        return _choose_highest_loss(
+            self, size, present, lambda clients: pick(self.last_losses, clients)
         )
-        return self.asked
 
-    def update(self, outcome: Outcome) -> None:
-        answer_to(self.asked, outcome)
-        if outcome.loss is None:
-            raise ValueError(
-                "loss must be reported to a selector that ranks clients by it, got None"
-            )
+    def learn(self, outcome: Outcome) -> None:
+        """Remember the losses of those that succeeded; the others keep their last one."""
         clients = outcome.cohort.clients
-        place(
-            self.last_losses,
-            clients,
-            np.where(outcome.success > 0, outcome.loss, pick(self.last_losses, clients)),
-        )
-        self.asked = None
+        before = pick(self.last_losses, clients)
+        reported = np.asarray(outcome.loss)
+        place(self.last_losses, clients, np.where(outcome.success > 0, reported, before))
 
-    def join(self, count: int = 1) -> None:
-        unheard = np.full((*self.last_losses.shape[:-1], check_int("count", count, 1)), np.inf)
-        self.last_losses = np.concatenate([self.last_losses, unheard], axis=-1)
-        self.num_clients += count
-        self.asked = None
-
-    def state_dict(self) -> State:
-        return snapshot(self, ("last_losses",))
-
-    def load_state_dict(self, state: State) -> None:
-        restore(self, state, ("last_losses",))
+    def newcomers(self, name: str, count: int) -> Floats:
+        """Return infinite losses: clients that join have never reported one."""
+        return np.full((*self.batch, count), np.inf)
 
 
-def _lossiest(
+def _check_candidates(candidates: int | None, cohort_size: int, num_clients: int) -> int | None:
+    if candidates is None:
+        return None
+    return check_int("candidates", candidates, cohort_size, num_clients)
+
+
+def _choose_highest_loss(
     selector: PowD | LastLoss,
-    round: int,
-    available: npt.ArrayLike | None,
+    size: int,
+    present: Bools | None,
     loss_of: Callable[[Ints], Floats],
-) -> Cohort:
-    """Return the k of d random candidates with the highest loss; ties fall to the candidate drawn first.
+) -> tuple[Ints, Floats]:
+    """Return the k of d random candidates with the highest loss; the first drawn wins a tie.
 
-    The paper does not state d: 2.5 k unless given, 50 in its setting; fewer where fewer are present, alike in all runs.
+    The paper does not state d. By default it is 2.5 k, which is 50 in the paper's setting, and
+    fewer where fewer are present, the same number in all runs.
     """
-    rng: Rng = selector.rng
-    batch = batch_shape(rng)
-    check_int("round", round, 0)
-    present = present_mask(available, selector.num_clients, batch)
-    size = reachable_size(selector.cohort_size, present)
     count = count_present(present, selector.num_clients)
-    drawn = min(selector.candidates or -(-5 * selector.cohort_size // 2), int(count.min()))
-    candidates = draw_uniformly(drawn, (*batch, selector.num_clients), present, rng)
+    wanted = selector.candidates or -(-5 * selector.cohort_size // 2)
+    num_candidates = min(wanted, int(count.min()))
+    candidates = draw_uniformly(num_candidates, selector.shape, present, selector.rng)
     if not size:
-        return Cohort(round, candidates, np.empty(candidates.shape))
-    best = np.argsort(-loss_of(candidates), axis=-1, kind="stable")[..., :size]
-    clients = np.sort(pick(candidates, best), axis=-1)
-    return Cohort(round, clients, np.broadcast_to((drawn / count)[..., None], clients.shape))
+        return candidates, np.empty(candidates.shape)
+
+    highest_first = np.argsort(-loss_of(candidates), axis=-1, kind="stable")
+    clients = np.sort(pick(candidates, highest_first[..., :size]), axis=-1)
+    inclusion = np.broadcast_to((num_candidates / count)[..., None], clients.shape)
+    return clients, inclusion

@@ -1,26 +1,39 @@
-"""Two verbs, two small messages: ask with `select`, tell with `update`.
+"""The two messages and the interface of selection: ask with `select`, tell with `update`.
 
-Every array may have leading batch axes: a selector built on S seeds plays S runs in lock-step, and its cohorts are [S, k].
+Arrays may have a leading batch axis. A selector that is built on S seeds plays S runs in
+lock-step, and its cohorts have shape [S, k].
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from fedcohort.arrays import Bools, Floats, Ints, State
+from fedcohort.arrays import Floats, Ints, State
 from fedcohort.checks import check_array, check_int
-from fedcohort.rng import Rng, batch_shape, rng_state, set_rng_state
 
 
 @dataclass(frozen=True, eq=False)
 class Cohort:
-    """Who is asked in a round.
+    """The clients that are asked to train in a round.
 
-    clients:   [..., k] distinct ids, ascending.
-    inclusion: [..., k] the probability, before the draw, that this client would be asked; 1 where there was no lottery.
+    A cohort copies its arrays and makes the copies read-only, because a selector learns
+    by what it asked, whatever the caller does to the arrays later.
+
+    Attributes:
+        round: The round, counted from 0.
+        clients: Distinct client ids in ascending order, shape [..., k].
+        inclusion: Probability, before the draw, that this client would be asked; 1 where
+            chance had no part in it. Shape [..., k].
+
+    Raises:
+        ValueError: If a value is out of bounds or a client is named twice.
+
+    Example:
+        >>> cohort = Cohort(round=0, clients=[2, 5], inclusion=[0.5, 1.0])
+        >>> cohort.clients
+        array([2, 5])
     """
 
     round: int
@@ -29,35 +42,30 @@ class Cohort:
 
     def __post_init__(self) -> None:
         check_int("round", self.round, 0)
-        clients = np.asarray(self.clients)
-        if clients.ndim == 0 or (clients.size and not np.issubdtype(clients.dtype, np.integer)):
-            raise ValueError(
-                f"clients must be an array of whole numbers [..., k], got {self.clients!r}"
-            )
-        clients = clients.astype(np.int64, copy=False)
-        if clients.size and clients.min() < 0:
-            raise ValueError(f"clients must be at least 0, got {clients.min()}")
-        ordered = (
-            clients if (clients[..., 1:] > clients[..., :-1]).all() else np.sort(clients, axis=-1)
-        )
-        twice = ordered[..., 1:] == ordered[..., :-1]
-        if twice.any():
-            raise ValueError(f"clients must be distinct, got {ordered[..., 1:][twice][0]} twice")
+        clients = _check_clients(self.clients)
         inclusion = check_array("inclusion", self.inclusion, clients.shape, 0.0, 1.0)
-        for name, values in (("clients", clients), ("inclusion", inclusion)):
-            own = np.array(
-                values
-            )  # a selector learns by what it asked, whatever became of the caller's arrays
-            own.setflags(write=False)
-            object.__setattr__(self, name, own)
+        object.__setattr__(self, "clients", _read_only_copy(clients))
+        object.__setattr__(self, "inclusion", _read_only_copy(inclusion))
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What the server saw of a cohort: nothing about the clients it did not ask.
+    """What the server saw of a cohort: nothing about clients that it did not ask.
 
-    success: [..., k] whether the update arrived before the deadline (a share in [0, 1] is allowed).
-    loss:    [..., k] reported local loss, nan where nothing arrived; None if clients report none.
+    Attributes:
+        cohort: The cohort that was asked.
+        success: Whether the update arrived before the deadline; a share in [0, 1] is allowed.
+            Shape [..., k].
+        loss: Local loss that the client reported, nan where nothing arrived, shape [..., k];
+            None if clients report no loss.
+
+    Raises:
+        ValueError: If a value is out of bounds or a client that succeeded has no finite loss.
+
+    Example:
+        >>> cohort = Cohort(round=0, clients=[2, 5], inclusion=[0.5, 1.0])
+        >>> Outcome(cohort, success=[True, False]).success
+        array([1., 0.])
     """
 
     cohort: Cohort
@@ -68,186 +76,124 @@ class Outcome:
         shape = self.cohort.clients.shape
         success = check_array("success", self.success, shape, 0.0, 1.0)
         object.__setattr__(self, "success", success)
-        if self.loss is not None:
-            loss = np.asarray(self.loss, dtype=np.float64)
-            if loss.shape != shape:
-                raise ValueError(f"loss must have shape {shape}, got {loss.shape}")
-            lost = (success > 0) & ~np.isfinite(loss)
-            if lost.any():
-                raise ValueError(
-                    f"loss must be finite where success is above 0, got {loss[lost][0]}"
-                )
-            object.__setattr__(self, "loss", loss)
+        if self.loss is None:
+            return
+
+        loss = np.asarray(self.loss, dtype=np.float64)
+        if loss.shape != shape:
+            raise ValueError(f"loss must have shape {shape}, got {loss.shape}")
+        missing = (success > 0) & ~np.isfinite(loss)
+        if missing.any():
+            bad = loss[missing][0]
+            raise ValueError(f"loss must be finite where success is above 0, got {bad}")
+        object.__setattr__(self, "loss", loss)
 
 
 class Selector(Protocol):
-    """One call of `select` and one of `update` per round, in that order; `select` again forgets the cohort before."""
+    """Chooses who trains: one call of `select` and one of `update` per round, in that order.
+
+    A second `select` before the `update` replaces the cohort that was asked.
+    `BaseSelector` implements everything but the choice itself.
+
+    Attributes:
+        num_clients: Number of clients in the federation, K.
+        cohort_size: Number of clients to ask in each round, k.
+
+    Example:
+        >>> from fedcohort import Random
+        >>> selector: Selector = Random(100, 20, rng=0)
+        >>> cohort = selector.select(0)
+        >>> selector.update(Outcome(cohort, success=np.ones(20)))
+    """
 
     num_clients: int
     cohort_size: int
 
-    def select(self, round: int, available: npt.ArrayLike | None = None) -> Cohort: ...
-    def update(self, outcome: Outcome) -> None: ...
-    def join(self, count: int = 1) -> None: ...
-    def state_dict(self) -> State: ...
-    def load_state_dict(self, state: State) -> None: ...
+    def select(self, round: int, available: npt.ArrayLike | None = None) -> Cohort:
+        """Return the clients to ask in this round.
+
+        Args:
+            round: The round, counted from 0.
+            available: Who may be asked: a mask [K] or [..., K], or client ids; None for all.
+        """
+        ...
+
+    def update(self, outcome: Outcome) -> None:
+        """Learn from the outcome of the cohort that was asked last."""
+        ...
+
+    def join(self, count: int = 1) -> None:
+        """Add clients at the end; the ids of the others stay."""
+        ...
+
+    def state_dict(self) -> State:
+        """Return everything that decides the selector's future choices."""
+        ...
+
+    def load_state_dict(self, state: State) -> None:
+        """Continue from a state that `state_dict` returned."""
+        ...
 
 
-def present_mask(
-    available: npt.ArrayLike | None, num_clients: int, batch: tuple[int, ...]
-) -> Bools | None:
-    """Return who may be asked as a mask [..., K], or None for everyone; accept a mask or an array of client ids."""
-    if available is None:
-        return None
-    given = np.asarray(available)
-    if given.dtype == np.bool_:
-        if given.shape not in ((num_clients,), (*batch, num_clients)):
-            raise ValueError(
-                f"available must have shape {(*batch, num_clients)}, got {given.shape}"
-            )
-        return np.broadcast_to(
-            given, (*batch, num_clients)
-        ).copy()  # the caller may use the array again before the update
-    if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
-        raise ValueError(
-            f"available must be a mask of {num_clients} clients or an array of client ids, got {available!r}"
-        )
-    strange = given[(given < 0) | (given >= num_clients)]
-    if strange.size:
-        raise ValueError(
-            f"available must hold client ids between 0 and {num_clients - 1}, got {strange[0]}"
-        )
-    ids, times = np.unique(given.astype(np.int64), return_counts=True)
-    if ids.size < given.size:
-        raise ValueError(
-            f"available must hold distinct client ids, got {ids[times > 1][0]} twice; a mask must be of bools"
-        )
-    mask = np.zeros(num_clients, dtype=np.bool_)
-    mask[ids] = True
-    return np.broadcast_to(mask, (*batch, num_clients))
+def check_answers(asked: Cohort | None, answered: Cohort) -> None:
+    """Check that an outcome's cohort is the one that was asked last.
 
+    Args:
+        asked: The cohort asked last, or None if there is none.
+        answered: The cohort of the outcome.
 
-def count_present(present: Bools | None, num_clients: int) -> Ints:
-    """Return how many clients may be asked, [...]."""
-    return np.asarray(num_clients if present is None else present.sum(axis=-1))
-
-
-def reachable_size(cohort_size: int, present: Bools | None) -> int:
-    """Return how many clients can be asked: k, or all present if they are fewer; runs in lock-step must agree."""
-    if present is None:
-        return cohort_size
-    sizes = np.minimum(present.sum(axis=-1), cohort_size)
-    if (sizes != sizes.flat[0]).any():
-        raise ValueError(
-            f"available must leave every run in lock-step the same cohort size, got between {sizes.min()} and {sizes.max()}"
-        )
-    return int(sizes.flat[0])
-
-
-def answer_to(asked: Cohort | None, outcome: Outcome) -> Cohort:
-    """Return the cohort last asked; refuse an outcome that does not answer it."""
-    told = outcome.cohort
+    Raises:
+        ValueError: If the round or the clients differ, or no cohort was asked.
+    """
     if asked is None:
         raise ValueError(
-            f"update needs a cohort from select first, got an outcome for round {told.round}"
+            f"update needs a cohort from select first, got an outcome for round {answered.round}"
         )
-    if told.round != asked.round:
+    if answered is asked:
+        return
+    if answered.round != asked.round:
         raise ValueError(
-            f"outcome must be for round {asked.round}, the last one selected, got round {told.round}"
+            f"outcome must be for round {asked.round}, the last one selected, "
+            f"got round {answered.round}"
         )
-    if told is asked:
-        return asked
-    if told.clients.shape != asked.clients.shape or (told.clients != asked.clients).any():
-        strange = np.setdiff1d(told.clients, asked.clients)
-        other = (
-            "the same in another order"
-            if told.clients.shape == asked.clients.shape
-            else f"clients of shape {told.clients.shape}"
-        )
-        who = f"client {strange[0]}" if strange.size else other
-        raise ValueError(f"outcome must be for the clients asked in round {asked.round}, got {who}")
-    return asked
-
-
-class Restorable(Protocol):
-    """The part of a selector that a snapshot always holds; `kind` tells states of different schemes apart."""
-
-    kind: str
-    num_clients: int
-    cohort_size: int
-    rng: Rng
-    asked: Cohort | None
-
-
-def snapshot(
-    selector: Restorable, arrays: tuple[str, ...] = (), in_flight: tuple[str, ...] = ()
-) -> State:
-    """Return all that decides the future of a selector: arrays [..., K], the cohort in flight, the generator's state."""
-    state: State = {
-        name: getattr(selector, name) for name in ("kind", "num_clients", "cohort_size")
-    }
-    state |= {name: np.copy(getattr(selector, name)) for name in arrays}
-    state["rng"] = rng_state(selector.rng)
-    if selector.asked is not None:
-        state["asked"] = {
-            **vars(selector.asked),
-            **{name: _copied(getattr(selector, name)) for name in in_flight},
-        }
-    return state
-
-
-def _copied(value: Any) -> Any:
-    return None if value is None else np.copy(value)
-
-
-def restore(
-    selector: Restorable,
-    state: State,
-    arrays: tuple[str, ...] = (),
-    in_flight: tuple[str, ...] = (),
-) -> None:
-    """Continue exactly where the snapshot was taken; a state of another scheme or size is refused and changes nothing."""
-    if not isinstance(state, Mapping):
-        raise ValueError(f"state must be one of {selector.kind}, got {state!r}")
-    strange = (set(state) - {"asked"}) ^ {"kind", "num_clients", "cohort_size", "rng", *arrays}
-    if strange:
+    if not np.array_equal(answered.clients, asked.clients):
         raise ValueError(
-            f"state must be one of {selector.kind}, got one that differs in {', '.join(sorted(strange))}"
+            f"outcome must be for the clients asked in round {asked.round}, "
+            f"got {_describe_difference(asked, answered)}"
         )
-    for name in ("kind", "num_clients", "cohort_size"):
-        if state[name] != getattr(selector, name):
-            raise ValueError(
-                f"{name} of the state must be {getattr(selector, name)}, got {state[name]}"
-            )
-    batch, clients = batch_shape(selector.rng), selector.num_clients
-    runs = (len(state["rng"]),) if isinstance(state["rng"], list) else ()
-    if runs != batch:
-        raise ValueError(f"rng of the state must be for runs of shape {batch}, got {runs}")
-    values: State = {
-        name: np.array(state[name], dtype=getattr(selector, name).dtype, order="C")
-        for name in arrays
-    }
-    for name, value in values.items():
-        if value.shape != (*batch, clients) or np.isnan(value).any():
-            raise ValueError(
-                f"{name} of the state must be numbers of shape {(*batch, clients)}, got {value.shape}"
-            )
-    asked = None
-    if "asked" in state:
-        missing = {"round", "clients", "inclusion", *in_flight} - set(state["asked"] or ())
-        if missing:
-            raise ValueError(
-                f"asked in the state must have {', '.join(sorted(missing))}, got {state['asked']!r}"
-            )
-        asked = Cohort(*(state["asked"][name] for name in ("round", "clients", "inclusion")))
-        values |= {name: _copied(state["asked"][name]) for name in in_flight}
-        if asked.clients.shape[:-1] != batch or (
-            asked.clients.size and asked.clients.max() >= clients
-        ):
-            raise ValueError(
-                f"clients asked in the state must be below {clients}, got {asked.clients}"
-            )
-    set_rng_state(selector.rng, state["rng"])
-    for name in arrays + in_flight:
-        setattr(selector, name, values.get(name))
-    selector.asked = asked
+
+
+def _describe_difference(asked: Cohort, answered: Cohort) -> str:
+    strangers = np.setdiff1d(answered.clients, asked.clients)
+    if strangers.size:
+        return f"client {strangers[0]}"
+    if answered.clients.shape == asked.clients.shape:
+        return "the same in another order"
+    return f"clients of shape {answered.clients.shape}"
+
+
+def _check_clients(values: npt.ArrayLike) -> Ints:
+    """Return client ids as int64 [..., k] if they are distinct and not negative."""
+    clients = np.asarray(values)
+    is_integer = np.issubdtype(clients.dtype, np.integer) or clients.size == 0
+    if clients.ndim == 0 or not is_integer:
+        raise ValueError(f"clients must be an array of whole numbers [..., k], got {values!r}")
+
+    clients = clients.astype(np.int64, copy=False)
+    if clients.size and clients.min() < 0:
+        raise ValueError(f"clients must be at least 0, got {clients.min()}")
+
+    ascending = clients
+    if not (clients[..., 1:] > clients[..., :-1]).all():
+        ascending = np.sort(clients, axis=-1)
+    repeated = ascending[..., 1:] == ascending[..., :-1]
+    if repeated.any():
+        first = ascending[..., 1:][repeated][0]
+        raise ValueError(f"clients must be distinct, got {first} twice")
+    return clients
+
+
+def _read_only_copy(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    copy = np.array(values)
+    copy.setflags(write=False)
+    return copy

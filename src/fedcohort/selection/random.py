@@ -1,68 +1,54 @@
-"""Random: every available client with the same probability, the selection of FedAvg and FedProx."""
+"""Random: every available client with the same probability, as in FedAvg and FedProx."""
 
 import numpy as np
-import numpy.typing as npt
 
-from fedcohort.arrays import Bools, Ints, State, pick
-from fedcohort.checks import check_int
-from fedcohort.rng import Rng, RngLike, as_rng, batch_shape
-from fedcohort.selection.protocol import (
-    Cohort,
-    Outcome,
-    answer_to,
-    count_present,
-    present_mask,
-    reachable_size,
-    restore,
-    snapshot,
-)
+from fedcohort.arrays import Bools, Floats, Ints
+from fedcohort.rng import Rng
+from fedcohort.selection.availability import count_present, smallest
+from fedcohort.selection.base import BaseSelector
 
 
-class Random:
-    """Ask k clients drawn uniformly, or all available if they are fewer; learn nothing."""
+class Random(BaseSelector):
+    """Ask k clients drawn uniformly; learn nothing.
 
-    kind = "Random"
+    Args:
+        num_clients: Number of clients in the federation, K.
+        cohort_size: Number of clients to ask in each round, k.
+        rng: Seed, generator, or a sequence of seeds for runs in lock-step.
 
-    def __init__(self, num_clients: int, cohort_size: int, *, rng: RngLike) -> None:
-        self.num_clients = check_int("num_clients", num_clients, 1)
-        self.cohort_size = check_int("cohort_size", cohort_size, 1, num_clients)
-        self.rng = as_rng(rng, "selection")
-        self.asked: Cohort | None = None
+    Raises:
+        ValueError: If a size is out of bounds.
 
-    def select(self, round: int, available: npt.ArrayLike | None = None) -> Cohort:
-        check_int("round", round, 0)
-        batch = batch_shape(self.rng)
-        present = present_mask(available, self.num_clients, batch)
-        size = reachable_size(self.cohort_size, present)
-        clients = np.sort(
-            draw_uniformly(size, (*batch, self.num_clients), present, self.rng), axis=-1
-        )
+    Example:
+        >>> selector = Random(100, 20, rng=0)
+        >>> cohort = selector.select(0)
+        >>> cohort.clients.shape
+        (20,)
+        >>> float(cohort.inclusion[0])
+        0.2
+    """
+
+    def choose(self, round: int, size: int, present: Bools | None) -> tuple[Ints, Floats]:
+        """Draw the cohort; everyone's inclusion probability is k divided by those present."""
+        drawn = draw_uniformly(size, self.shape, present, self.rng)
+        clients = np.sort(drawn, axis=-1)
+
         count = np.maximum(count_present(present, self.num_clients), 1)
         inclusion = np.broadcast_to((size / count)[..., None], clients.shape)
-        self.asked = Cohort(round, clients, inclusion)
-        return self.asked
-
-    def update(self, outcome: Outcome) -> None:
-        answer_to(self.asked, outcome)
-        self.asked = None
-
-    def join(self, count: int = 1) -> None:
-        self.num_clients += check_int("count", count, 1)
-        self.asked = None
-
-    def state_dict(self) -> State:
-        return snapshot(self)
-
-    def load_state_dict(self, state: State) -> None:
-        restore(self, state)
+        return clients, inclusion
 
 
 def draw_uniformly(size: int, shape: tuple[int, ...], present: Bools | None, rng: Rng) -> Ints:
-    """Return `size` distinct ids [..., size] among those present, all equally likely, in random order."""
+    """Return distinct clients among those present, all equally likely, in random order.
+
+    Args:
+        size: Number of clients to draw, at most as many as are present.
+        shape: Shape [..., K] of an array with one value per client.
+        present: Who may be drawn, shape [..., K]; None for everyone.
+        rng: Source of randomness.
+
+    Returns:
+        Client ids, shape [..., size].
+    """
     keys = rng.random(shape)
-    if present is not None:
-        keys = np.where(present, keys, 2.0)
-    if size == shape[-1]:
-        return np.argsort(keys, axis=-1)
-    first = np.argpartition(keys, size, axis=-1)[..., :size]
-    return pick(first, np.argsort(pick(keys, first), axis=-1))
+    return smallest(keys, size, present)

@@ -1,4 +1,7 @@
-"""The one list of selectors: the command line, the experiments, the tests and the documentation read it."""
+"""All selectors by name: the command line, the lab, the tests and the docs read this dict.
+
+To add a scheme, write its file and one line in `SELECTORS`.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,6 +11,7 @@ import numpy.typing as npt
 
 from fedcohort.checks import check_choice
 from fedcohort.rng import RngLike
+from fedcohort.selection.base import BaseSelector
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.fedcs import FedCS
 from fedcohort.selection.powd import LastLoss, LossProbe, PowD
@@ -20,9 +24,23 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Federation:
-    """What may be known before the first round; each selector takes only what it is entitled to.
+    """What may be known before the first round; each scheme takes only what it needs.
 
-    success_rates and loss_of are for the schemes that are prophets or probe losses; eta and sampler are E3CS's.
+    Attributes:
+        num_clients: Number of clients in the federation, K.
+        cohort_size: Number of clients to ask in each round, k.
+        rng: Seed, generator, or a sequence of seeds for runs in lock-step.
+        horizon: Number of rounds, for schemes whose quota or rate depends on it.
+        success_rates: True success rates [K], for schemes that know them (FedCS).
+        loss_of: Function that returns the losses of clients, for schemes that probe (pow-d).
+        candidates: Number of candidates of pow-d and rpow-d.
+        eta: Learning rate of E3CS, or "auto".
+        sampler: Name of the function in `SAMPLERS` with which E3CS draws.
+
+    Example:
+        >>> federation = Federation(num_clients=100, cohort_size=20, rng=0)
+        >>> SELECTORS["random"](federation).select(0).clients.shape
+        (20,)
     """
 
     num_clients: int
@@ -36,70 +54,141 @@ class Federation:
     sampler: str = "systematic"
 
 
+@dataclass(frozen=True)
+class Scheme:
+    """One entry of `SELECTORS`; call it with a federation to make a selector.
+
+    Attributes:
+        selector: The class, whose attributes declare what the scheme needs and offers.
+        make: Function that makes a selector for a federation. By default the class is called
+            with the sizes and the randomness alone.
+
+    Example:
+        >>> scheme = Scheme(Random)
+        >>> scheme.selector.needs_losses
+        False
+        >>> scheme(Federation(num_clients=10, cohort_size=2, rng=0)).cohort_size
+        2
+    """
+
+    selector: type[BaseSelector]
+    make: Callable[[Federation], Selector] | None = None
+
+    def __call__(self, federation: Federation) -> Selector:
+        """Return a new selector for this federation."""
+        if self.make is not None:
+            return self.make(federation)
+        return self.selector(federation.num_clients, federation.cohort_size, rng=federation.rng)
+
+
 def make_selector(name: str, federation: Federation) -> Selector:
-    """Return a new selector by its registered name; an unknown name gets the nearest one suggested."""
-    return SELECTORS[check_choice("selector", name, SELECTORS)](federation)
+    """Return a new selector by its name.
+
+    Args:
+        name: A key of `SELECTORS`.
+        federation: Sizes, randomness and whatever else the scheme may know.
+
+    Returns:
+        The selector.
+
+    Raises:
+        ValueError: If the name is unknown, with the nearest name as a suggestion, or if the
+            federation lacks something that the scheme needs.
+
+    Example:
+        >>> selector = make_selector("e3cs-0.5", Federation(100, 20, rng=0))
+        >>> selector.select(0).clients.shape
+        (20,)
+    """
+    scheme = SELECTORS[check_choice("selector", name, SELECTORS)]
+    return scheme(federation)
 
 
-def _needs(value: T | None, what: str, who: str) -> T:
+def _require(value: T | None, argument: str, name: str) -> T:
     if value is None:
-        raise ValueError(f"{what} must be given for {who}, got None")
+        raise ValueError(f"{argument} must be given for {name}, got None")
     return value
 
 
-def _e3cs(
-    quota: Callable[[Federation], Quota], update: str = "paper"
-) -> Callable[[Federation], Selector]:
-    def make(of: Federation) -> Selector:
+def _e3cs(make_quota: Callable[[Federation], Quota], update: str = "paper") -> Scheme:
+    def make(federation: Federation) -> Selector:
         return E3CS(
-            of.num_clients,
-            of.cohort_size,
-            rng=of.rng,
-            quota=quota(of),
-            eta=of.eta,
-            horizon=of.horizon,
+            federation.num_clients,
+            federation.cohort_size,
+            rng=federation.rng,
+            quota=make_quota(federation),
+            eta=federation.eta,
+            horizon=federation.horizon,
             update=update,
-            sampler=of.sampler,
+            sampler=federation.sampler,
         )
 
-    return make
+    return Scheme(E3CS, make)
 
 
 def _fraction(value: float) -> Callable[[Federation], Quota]:
-    return lambda of: constant(value)
+    return lambda federation: constant(value)
 
 
-def _incremental(of: Federation) -> Quota:
-    return step(at=_needs(of.horizon, "horizon", "e3cs-inc") // 4)
+def _incremental(federation: Federation) -> Quota:
+    horizon = _require(federation.horizon, "horizon", "e3cs-inc")
+    return step(at=horizon // 4)
 
 
-def _fedcs(of: Federation) -> Selector:
-    if of.success_rates is None:
+def _linear(federation: Federation) -> Quota:
+    return linear(_require(federation.horizon, "horizon", "e3cs-linear"))
+
+
+def _cosine(federation: Federation) -> Quota:
+    return cosine(_require(federation.horizon, "horizon", "e3cs-cosine"))
+
+
+def _fedcs(federation: Federation) -> Selector:
+    if federation.success_rates is None:
         raise ValueError("success_rates must be given for fedcs, got None")
-    return FedCS(of.num_clients, of.cohort_size, success_rates=of.success_rates, rng=of.rng)
+    return FedCS(
+        federation.num_clients,
+        federation.cohort_size,
+        success_rates=federation.success_rates,
+        rng=federation.rng,
+    )
 
 
-def _pow_d(of: Federation) -> Selector:
-    probe = _needs(of.loss_of, "loss_of", "pow-d")
-    return PowD(of.num_clients, of.cohort_size, loss_of=probe, rng=of.rng, candidates=of.candidates)
+def _pow_d(federation: Federation) -> Selector:
+    return PowD(
+        federation.num_clients,
+        federation.cohort_size,
+        loss_of=_require(federation.loss_of, "loss_of", "pow-d"),
+        rng=federation.rng,
+        candidates=federation.candidates,
+    )
 
 
-SELECTORS: dict[str, Callable[[Federation], Selector]] = {
+def _rpow_d(federation: Federation) -> Selector:
+    return LastLoss(
+        federation.num_clients,
+        federation.cohort_size,
+        rng=federation.rng,
+        candidates=federation.candidates,
+    )
+
+
+SELECTORS: dict[str, Scheme] = {
     "e3cs-0": _e3cs(_fraction(0.0)),
     "e3cs-0.5": _e3cs(_fraction(0.5)),
     "e3cs-0.8": _e3cs(_fraction(0.8)),
     "e3cs-inc": _e3cs(_incremental),
-    "e3cs-linear": _e3cs(lambda of: linear(_needs(of.horizon, "horizon", "e3cs-linear"))),
-    "e3cs-cosine": _e3cs(lambda of: cosine(_needs(of.horizon, "horizon", "e3cs-cosine"))),
-    "e3cs-robust": _e3cs(_fraction(0.0), "robust"),
-    "e3cs-0.5-robust": _e3cs(_fraction(0.5), "robust"),
-    "e3cs-0.8-robust": _e3cs(_fraction(0.8), "robust"),
-    "e3cs-inc-robust": _e3cs(_incremental, "robust"),
-    "fedcs": _fedcs,
-    "random": lambda of: Random(of.num_clients, of.cohort_size, rng=of.rng),
-    "pow-d": _pow_d,
-    "rpow-d": lambda of: LastLoss(
-        of.num_clients, of.cohort_size, rng=of.rng, candidates=of.candidates
-    ),
+    "e3cs-linear": _e3cs(_linear),
+    "e3cs-cosine": _e3cs(_cosine),
+    "e3cs-robust": _e3cs(_fraction(0.0), update="robust"),
+    "e3cs-0.5-robust": _e3cs(_fraction(0.5), update="robust"),
+    "e3cs-0.8-robust": _e3cs(_fraction(0.8), update="robust"),
+    "e3cs-inc-robust": _e3cs(_incremental, update="robust"),
+    "fedcs": Scheme(FedCS, _fedcs),
+    "random": Scheme(Random),
+    "pow-d": Scheme(PowD, _pow_d),
+    "rpow-d": Scheme(LastLoss, _rpow_d),
 }
+"""Every scheme by name."""
+
 PAPER_SELECTORS = ("e3cs-0", "e3cs-0.5", "e3cs-0.8", "e3cs-inc", "fedcs", "random", "pow-d")

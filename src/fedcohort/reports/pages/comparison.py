@@ -12,15 +12,15 @@ from fedcohort.files import load_arrays
 from fedcohort.lab import folder as rundir
 from fedcohort.lab.config import ComparisonConfig, run_keys, summary
 from fedcohort.lab.recorder import load_allocations
-from fedcohort.lab.records import records_in, settings_in
+from fedcohort.lab.records import read_config, read_records
 from fedcohort.reports.html.findings import Findings, Scheme
-from fedcohort.world.volatility import class_of
+from fedcohort.world.classes import class_of
 
 
 def findings(folder: Path) -> Findings:
     """Return what a run folder holds, as far as it was played; one without a single round is refused."""
-    of = settings_in(folder)
-    records = records_in(folder, of)
+    of = read_config(folder)
+    records = read_records(folder, of)
     if not records:
         raise ValueError(f"{folder} must hold the records of at least one round, got none yet")
     done = len(records["accuracy"])

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 
 from fedcohort.lab.recorder import load_allocations
-from fedcohort.lab.simulation import Played, SimulationConfig, summary
+from fedcohort.lab.simulation import SimulationConfig, SimulationResult, summary
 from fedcohort.paper.simulated import stored
 from fedcohort.reports.html.findings import Findings, Scheme
 from fedcohort.reports.pages.comparison import environment, seeds_in_words
-from fedcohort.world.volatility import class_of
+from fedcohort.world.classes import class_of
 
 KIND = "selection only"
 
@@ -21,14 +21,14 @@ def findings(folder: Path) -> Findings:
         raise ValueError(
             f"runs must hold schemes that were simulated, got {folder}; for the regret, give the folder above it"
         )
-    size = f"{setting.num_clients:,} clients, {setting.cohort_size:,} asked per round"
+    size = f"{setting.clients:,} clients, {setting.cohort:,} asked per round"
     rates = ", ".join(f"{rate:.0%}" for rate in setting.rates)
     return Findings(
         title=f"Selection simulated: {size}, {setting.rounds:,} rounds",
         kinds={KIND: schemes(setting, results)},
         tables={"Schemes": summary(setting, results)},
         rates=setting.rates,
-        classes=class_of(setting.num_clients, len(setting.rates)),
+        classes=class_of(setting.clients, len(setting.rates)),
         allocations=load_allocations(folder),
         lead=[
             f"Nothing is trained. Clients fail: by class, they answer {rates} of the time, the same for every scheme."
@@ -42,9 +42,9 @@ def findings(folder: Path) -> Findings:
     )
 
 
-def schemes(setting: SimulationConfig, results: dict[str, Played]) -> dict[str, Scheme]:
+def schemes(setting: SimulationConfig, results: dict[str, SimulationResult]) -> dict[str, Scheme]:
     """Return what was played, as a page takes it."""
-    asked, seeds = float(setting.cohort_size), setting.seed_list
+    asked, seeds = float(setting.cohort), setting.seed_list
     return {
         name: Scheme(
             seeds, np.full(of.successes.shape, asked), of.successes.astype(np.float64), of.counts

@@ -1,0 +1,281 @@
+"""The defaults of every selector: argument checks, the cohort in flight, `join` and states.
+
+A scheme subclasses `BaseSelector` and writes its constructor, `choose` and, if it learns,
+`learn`. What it needs or offers beyond that it declares in class attributes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fedcohort.arrays import Bools, Floats, Ints, State
+from fedcohort.checks import check_int
+from fedcohort.rng import RngLike, as_rng, batch_shape, rng_state, set_rng_state
+from fedcohort.selection.allocation import Allocation
+from fedcohort.selection.availability import present_mask, reachable_size
+from fedcohort.selection.protocol import Cohort, Outcome, check_answers
+
+CONFIG_KEYS = ("kind", "num_clients", "cohort_size")
+COHORT_KEYS = ("round", "clients", "inclusion")
+
+
+class BaseSelector:
+    """What all selectors share; a scheme adds `choose` and, if it learns, `learn`.
+
+    Args:
+        num_clients: Number of clients in the federation, K.
+        cohort_size: Number of clients to ask in each round, k.
+        rng: Seed, generator, or a sequence of seeds for runs in lock-step.
+
+    Attributes:
+        needs_losses: Whether `update` needs the losses that clients report.
+        probes_losses: Whether the constructor needs a function that returns clients' losses.
+        has_inclusion: Whether `allocation` can say every client's inclusion probability
+            without a draw.
+        client_arrays: Names of the arrays [..., K] that hold what the scheme knows of each
+            client. States contain them, and `join` extends them.
+        in_flight: Names of the values that `choose` leaves for `learn`. States contain them
+            between `select` and `update`; otherwise they are None.
+        asked: The cohort that waits for its outcome, or None.
+
+    Raises:
+        ValueError: If a size is out of bounds.
+
+    Example:
+        >>> class FirstClients(BaseSelector):
+        ...     def choose(self, round, size, present):
+        ...         clients = smallest(np.arange(self.num_clients), size, present)
+        ...         return clients, np.ones(clients.shape)
+        >>> from fedcohort.selection.availability import smallest
+        >>> FirstClients(10, 3, rng=0).select(0, available=[1, 4, 6, 9]).clients
+        array([1, 4, 6])
+    """
+
+    needs_losses: ClassVar[bool] = False
+    probes_losses: ClassVar[bool] = False
+    has_inclusion: ClassVar[bool] = False
+    client_arrays: ClassVar[tuple[str, ...]] = ()
+    in_flight: ClassVar[tuple[str, ...]] = ()
+    asked: Cohort | None
+
+    def __init__(self, num_clients: int, cohort_size: int, *, rng: RngLike) -> None:
+        self.num_clients = check_int("num_clients", num_clients, 1)
+        self.cohort_size = check_int("cohort_size", cohort_size, 1, num_clients)
+        self.rng = as_rng(rng, "selection")
+        self._forget_cohort()
+
+    @property
+    def kind(self) -> str:
+        """Name of the scheme in states: a state of another kind is refused."""
+        return type(self).__name__
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Shape of the runs in lock-step: () for one run, (S,) for S runs."""
+        return batch_shape(self.rng)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape [..., K] of an array with one value per client."""
+        return (*self.batch, self.num_clients)
+
+    def choose(self, round: int, size: int, present: Bools | None) -> tuple[Ints, Floats]:
+        """Choose the cohort; every scheme implements this.
+
+        Args:
+            round: The round, counted from 0.
+            size: Number of clients to choose: k, or fewer if fewer are present, down to 0.
+            present: Who may be asked, shape [..., K]; None for everyone.
+
+        Returns:
+            Client ids in ascending order and their inclusion probabilities, [..., size] each.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must implement choose")
+
+    def learn(self, outcome: Outcome) -> None:
+        """Learn from an outcome, whose cohort is the one asked; by default, learn nothing."""
+
+    def allocation(self, round: int, available: npt.ArrayLike | None = None) -> Allocation:
+        """Return every client's inclusion probability; only where `has_inclusion` is true."""
+        raise NotImplementedError(f"{type(self).__name__} cannot say its probabilities")
+
+    def inclusion(self, round: int, available: npt.ArrayLike | None = None) -> Floats:
+        """Return every client's probability [..., K] of being asked, without a draw.
+
+        Args:
+            round: The round, counted from 0.
+            available: Who may be asked, as for `select`; the others get 0.
+        """
+        return self.allocation(round, available).inclusion
+
+    def select(self, round: int, available: npt.ArrayLike | None = None) -> Cohort:
+        """Return the clients to ask in this round.
+
+        If fewer than k clients are available, all of them are asked; if none is, the cohort
+        is empty.
+
+        Args:
+            round: The round, counted from 0.
+            available: Who may be asked: a mask [K] or [..., K], or client ids; None for all.
+
+        Returns:
+            The cohort, with clients of shape [..., k].
+
+        Raises:
+            ValueError: If the round or `available` is out of bounds; nothing is drawn then.
+        """
+        check_int("round", round, 0)
+        present = present_mask(available, self.num_clients, self.batch)
+        size = reachable_size(self.cohort_size, present)
+
+        clients, inclusion = self.choose(round, size, present)
+        cohort = Cohort(round, clients, inclusion)
+        self.asked = cohort
+        return cohort
+
+    def update(self, outcome: Outcome) -> None:
+        """Learn from the outcome of the cohort that was asked last.
+
+        Args:
+            outcome: Who succeeded, and the losses if clients report them.
+
+        Raises:
+            ValueError: If the outcome is not for the cohort asked last, or if it lacks the
+                losses that the scheme needs.
+        """
+        asked = self.asked
+        check_answers(asked, outcome.cohort)
+        if self.needs_losses and outcome.loss is None:
+            raise ValueError(
+                "loss must be reported to a selector that ranks clients by it, got None"
+            )
+        if asked is not None and outcome.cohort is not asked:
+            outcome = replace(outcome, cohort=asked)  # its probabilities are the true ones
+
+        self.learn(outcome)
+        self._forget_cohort()
+
+    def join(self, count: int = 1) -> None:
+        """Add clients at the end; the ids of the others stay, a cohort in flight is forgotten.
+
+        Args:
+            count: Number of clients that join.
+        """
+        count = check_int("count", count, 1)
+        extended = {}
+        for name in self.client_arrays:
+            newcomers = self.newcomers(name, count)
+            extended[name] = np.concatenate([getattr(self, name), newcomers], axis=-1)
+
+        self.num_clients += count
+        for name, values in extended.items():
+            setattr(self, name, values)
+        self._forget_cohort()
+
+    def newcomers(self, name: str, count: int) -> Floats:
+        """Return the values [..., count] of joining clients; by default, the others' mean."""
+        mean = getattr(self, name).mean(axis=-1, keepdims=True)
+        return np.repeat(mean, count, axis=-1)
+
+    def state_dict(self) -> State:
+        """Return everything that decides the selector's future choices.
+
+        Returns:
+            Sizes, copies of the arrays, the generator's state and the cohort in flight.
+        """
+        state: State = {}
+        for name in CONFIG_KEYS:
+            state[name] = getattr(self, name)
+        for name in self.client_arrays:
+            state[name] = np.copy(getattr(self, name))
+        state["rng"] = rng_state(self.rng)
+
+        if self.asked is not None:
+            asked = dict(vars(self.asked))
+            for name in self.in_flight:
+                asked[name] = _copy(getattr(self, name))
+            state["asked"] = asked
+        return state
+
+    def load_state_dict(self, state: State) -> None:
+        """Continue exactly where the state was taken.
+
+        Args:
+            state: What `state_dict` of a selector of the same kind and size returned.
+
+        Raises:
+            ValueError: If the state is of another scheme or size; nothing changes then.
+        """
+        self._check_config(state)
+        arrays = self._read_arrays(state)
+        asked, in_flight = self._read_cohort(state)
+
+        set_rng_state(self.rng, state["rng"])
+        for name, values in arrays.items():
+            setattr(self, name, values)
+        self._forget_cohort()
+        for name, value in in_flight.items():
+            setattr(self, name, value)
+        self.asked = asked
+
+    def _forget_cohort(self) -> None:
+        self.asked = None
+        for name in self.in_flight:
+            setattr(self, name, None)
+
+    def _check_config(self, state: State) -> None:
+        if not isinstance(state, Mapping):
+            raise ValueError(f"state must be one of {self.kind}, got {state!r}")
+        expected = {*CONFIG_KEYS, "rng", *self.client_arrays}
+        different = (set(state) - {"asked"}) ^ expected
+        if different:
+            raise ValueError(
+                f"state must be one of {self.kind}, "
+                f"got one that differs in {', '.join(sorted(different))}"
+            )
+        for name in CONFIG_KEYS:
+            own = getattr(self, name)
+            if state[name] != own:
+                raise ValueError(f"{name} of the state must be {own}, got {state[name]}")
+
+        runs = (len(state["rng"]),) if isinstance(state["rng"], list) else ()
+        if runs != self.batch:
+            raise ValueError(f"rng of the state must be for runs of shape {self.batch}, got {runs}")
+
+    def _read_arrays(self, state: State) -> dict[str, npt.NDArray[Any]]:
+        arrays = {}
+        for name in self.client_arrays:
+            dtype = getattr(self, name).dtype
+            values = np.array(state[name], dtype=dtype, order="C")
+            if values.shape != self.shape or np.isnan(values).any():
+                raise ValueError(
+                    f"{name} of the state must be numbers of shape {self.shape}, got {values.shape}"
+                )
+            arrays[name] = values
+        return arrays
+
+    def _read_cohort(self, state: State) -> tuple[Cohort | None, dict[str, Any]]:
+        """Return the cohort in flight, if there is one, and the values that belong to it."""
+        if "asked" not in state:
+            return None, {}
+        values = state["asked"]
+        missing = {*COHORT_KEYS, *self.in_flight} - set(values or ())
+        if missing:
+            raise ValueError(
+                f"asked in the state must have {', '.join(sorted(missing))}, got {values!r}"
+            )
+        cohort = Cohort(values["round"], values["clients"], values["inclusion"])
+        clients = cohort.clients
+        is_known = clients.size == 0 or clients.max() < self.num_clients
+        if clients.shape[:-1] != self.batch or not is_known:
+            raise ValueError(
+                f"clients asked in the state must be below {self.num_clients}, got {clients}"
+            )
+        return cohort, {name: _copy(values[name]) for name in self.in_flight}
+
+
+def _copy(value: Any) -> Any:
+    return None if value is None else np.copy(value)

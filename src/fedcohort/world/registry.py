@@ -1,0 +1,41 @@
+"""The one list of worlds: the command line, the laboratory, the tests and the docs read it."""
+
+from collections.abc import Callable
+
+from fedcohort.checks import check_choice
+from fedcohort.world.base import Conditions, World
+from fedcohort.world.bernoulli import make_bernoulli
+from fedcohort.world.recorded import make_recorded
+
+__all__ = ["WORLDS", "Conditions", "World", "make_world"]
+
+WORLDS: dict[str, Callable[[Conditions], World]] = {
+    "bernoulli": make_bernoulli,
+    "recorded": make_recorded,
+}
+
+
+def make_world(name: str, conditions: Conditions) -> World:
+    """Return a new world by its registered name.
+
+    Args:
+        name: A key of `WORLDS`.
+        conditions: What the world is made from.
+
+    Returns:
+        The world: rows [S, K], one per round, and the success rates [K].
+
+    Raises:
+        ValueError: If there is no such world, or it cannot be made from these conditions.
+
+    Example:
+        >>> from fedcohort.world.registry import Conditions, make_world
+        >>> conditions = Conditions(num_clients=4, seeds=[0, 1], rates=(0.0, 1.0))
+        >>> world = make_world("bernoulli", conditions)
+        >>> next(world.rows).tolist()
+        [[False, False, True, True], [False, False, True, True]]
+        >>> world.success_rates.tolist()
+        [0.0, 0.0, 1.0, 1.0]
+    """
+    check_choice("world", name, WORLDS)
+    return WORLDS[name](conditions)
