@@ -16,7 +16,7 @@ from fedcohort.lab.recorder import load_allocations
 from fedcohort.lab.simulation import SimulationConfig
 from fedcohort.paper import regret
 from fedcohort.paper.registry import NAMES
-from fedcohort.reports import report
+from fedcohort.reports import figures
 from fedcohort.selection.registry import SELECTORS
 from fedcohort.selection.sampling import SAMPLERS
 
@@ -70,7 +70,7 @@ def call(monkeypatch, capsys):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Spare the time that figures take."""
-    monkeypatch.setattr(report, "available", lambda: False)
+    monkeypatch.setattr(figures, "has_matplotlib", lambda: False)
 
 
 def in_a_process(*args, **env):

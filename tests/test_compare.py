@@ -16,6 +16,8 @@ from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.recorder import load_allocations
 from fedcohort.lab.trial import Trial, owners_of
 from fedcohort.reports import figures
+from fedcohort.reports.charts.clients import labels_per_client
+from fedcohort.reports.charts.curves import accuracy_over_rounds
 
 SMALL = (
     "--clients", "12", "--cohort", "4", "--seeds", "1", "--selectors", "e3cs-0.5,random,pow-d,rpow-d", "--partitions", "iid",
@@ -45,7 +47,7 @@ def plain(monkeypatch, tmp_path):
     """Play without a terminal and without figures, in a folder of one's own."""
     for name in ("COLUMNS", "LINES", "FORCE_COLOR", "PY_COLORS", "FEDCOHORT_DATA"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(figures, "available", lambda: False)
+    monkeypatch.setattr(figures, "has_matplotlib", lambda: False)
     monkeypatch.chdir(tmp_path)
 
 
@@ -733,7 +735,7 @@ def test_a_fedprox_run_beside_fedavg_differs_from_it_and_has_its_own_rows(call, 
 
 def test_accuracy_curves_and_owners_are_drawn(call, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr(figures, "available", lambda: True)
+    monkeypatch.setattr(figures, "has_matplotlib", lambda: True)
     code, out, err = call(*TINY, "--evaluate-every", "4", "--out", "run")
     assert (code, err) == (0, "")
     drawn = {path.name for path in (tmp_path / "run").iterdir() if path.suffix in (".png", ".svg")}
@@ -744,7 +746,7 @@ def test_accuracy_curves_and_owners_are_drawn(call, tmp_path, monkeypatch):
 def test_curves_skip_the_rounds_that_were_not_evaluated():
     pytest.importorskip("matplotlib")
     curve = np.array([[np.nan, 0.2, np.nan, 0.6], [np.nan, 0.4, np.nan, 0.8]])
-    figure = figures.accuracy_over_rounds({"iid, paper": {"random": curve}})
+    figure = figures.draw(accuracy_over_rounds({"iid, paper": {"random": curve}}))
     (line,) = figure.axes[0].get_lines()
     assert line.get_xdata().tolist() == [2, 4]
     np.testing.assert_allclose(line.get_ydata(), [0.3, 0.7])
@@ -753,7 +755,7 @@ def test_curves_skip_the_rounds_that_were_not_evaluated():
 def test_bars_of_a_client_add_up_to_its_samples():
     pytest.importorskip("matplotlib")
     counts = np.array([[3, 0, 2], [1, 4, 0]])
-    panel = figures.labels_per_client(counts).axes[0]
+    panel = figures.draw(labels_per_client({"": counts})).axes[0]
     tops = {}
     for label, bars in enumerate(panel.containers):
         for client, bar in enumerate(bars):

@@ -11,11 +11,13 @@ from rich.console import Console
 from fedcohort.lab import simulation
 from fedcohort.lab.simulation import SimulationConfig
 from fedcohort.paper import figure3, figure4, regret
-from fedcohort.reports.figures import over_rounds, save_figures, selections_per_class
-from fedcohort.reports.palette import COLOURS, colour_of
+from fedcohort.reports.charts.clients import selections_per_class
+from fedcohort.reports.charts.curves import over_rounds
+from fedcohort.reports.figures import draw, save_figures
+from fedcohort.reports.palette import FIRST_SCHEMES, scheme_style
 from fedcohort.reports.report import Report, write
 from fedcohort.reports.tables import as_tables
-from fedcohort.reports.words import shown
+from fedcohort.reports.words import format_value
 from fedcohort.selection.registry import PAPER_SELECTORS
 from fedcohort.world.classes import class_of
 
@@ -42,7 +44,7 @@ def svg(folder, figure):
 def test_figure_3_has_a_panel_per_selector_and_a_box_per_class(results):
     figures = figure3.report(SETTING, results)
     assert list(figures) == ["figure3"]
-    panels = figures["figure3"].axes
+    panels = draw(figures["figure3"]).axes
     assert [panel.get_title() for panel in panels] == list(SETTING.selectors)
     for panel in panels:
         assert len(panel.patches) == 4
@@ -55,7 +57,7 @@ def test_figure_3_has_a_panel_per_selector_and_a_box_per_class(results):
 
 
 def test_figure_3_shows_the_medians_of_all_seeds_pooled_on_equal_scales(results):
-    panels = figure3.report(SETTING, results)["figure3"].axes
+    panels = draw(figure3.report(SETTING, results)["figure3"]).axes
     assert len({panel.get_ylim() for panel in panels}) == 1
     classes = class_of(10, 4)
     for panel in panels:
@@ -72,19 +74,20 @@ def test_figure_3_shows_the_medians_of_all_seeds_pooled_on_equal_scales(results)
 def test_figure_4_has_two_panels_with_a_line_and_a_band_per_selector(results):
     figures = figure4.report(SETTING, results)
     assert list(figures) == ["figure4"]
-    panels = figures["figure4"].axes
+    figure = draw(figures["figure4"])
+    panels = figure.axes
     assert [panel.get_title() for panel in panels] == ["success ratio", "CEP"]
     for panel in panels:
         assert [line.get_label() for line in panel.lines] == list(SETTING.selectors)
         assert len(panel.collections) == len(SETTING.selectors)
-    assert len(figures["figure4"].legends) == 1
-    assert [text.get_text() for text in figures["figure4"].legends[0].get_texts()] == list(
+    assert len(figure.legends) == 1
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == list(
         SETTING.selectors
     )
 
 
 def test_figure_4_draws_means_over_seeds_from_round_one(results):
-    ratio, cep = figure4.report(SETTING, results)["figure4"].axes
+    ratio, cep = draw(figure4.report(SETTING, results)["figure4"]).axes
     for lines, asked in ((cep.lines, 1), (ratio.lines, 3 * np.arange(1, 16))):
         for line in lines:
             mean = results[line.get_label()].successes.mean(axis=0)
@@ -93,8 +96,8 @@ def test_figure_4_draws_means_over_seeds_from_round_one(results):
 
 
 def test_a_selector_has_the_same_colour_in_both_figures(results):
-    boxes = figure3.report(SETTING, results)["figure3"].axes
-    lines = figure4.report(SETTING, results)["figure4"].axes[0].lines
+    boxes = draw(figure3.report(SETTING, results)["figure3"]).axes
+    lines = draw(figure4.report(SETTING, results)["figure4"]).axes[0].lines
     for panel, line in zip(boxes, lines, strict=True):
         assert panel.patches[0].get_facecolor()[:3] == pytest.approx(
             matplotlib.colors.to_rgb(line.get_color())
@@ -102,17 +105,17 @@ def test_a_selector_has_the_same_colour_in_both_figures(results):
 
 
 def test_the_papers_selectors_have_colours_of_their_own():
-    assert set(PAPER_SELECTORS) <= COLOURS.keys()
-    assert len({colour_of(name) for name in COLOURS}) == len(COLOURS)
-    assert colour_of("someone new") == colour_of("someone new")
+    assert set(PAPER_SELECTORS) <= set(FIRST_SCHEMES)
+    assert len({scheme_style(name).colour for name in FIRST_SCHEMES}) == len(FIRST_SCHEMES)
+    assert scheme_style("someone new") == scheme_style("someone new")
 
 
 def test_one_seed_one_round_and_one_selector_can_be_drawn():
     setting = SimulationConfig(("random",), clients=4, cohort=1, rounds=1, seeds=1)
     played = simulation.run(setting)
     for figure in (
-        figure3.report(setting, played)["figure3"],
-        figure4.report(setting, played)["figure4"],
+        draw(figure3.report(setting, played)["figure3"]),
+        draw(figure4.report(setting, played)["figure4"]),
     ):
         figure.savefig(
             io.BytesIO()
@@ -125,7 +128,7 @@ def test_the_regret_figure_has_a_panel_per_floor_and_one_for_the_switch_with_reg
 ):
     monkeypatch.setattr(regret, "SWITCH_ROUNDS", 40)
     setting = replace(regret.SETTING, clients=8, cohort=3, rounds=40, seeds=2)
-    panels = regret.report(setting, regret.run(setting))["regret"].axes
+    panels = draw(regret.report(setting, regret.run(setting))["regret"]).axes
     assert [panel.get_title() for panel in panels] == [*setting.selectors, "switch"]
     for panel in panels:
         variants = (
@@ -142,7 +145,7 @@ def test_curves_and_bounds_of_the_regret_figure_share_the_first_round(monkeypatc
     setting = replace(
         regret.SETTING, selectors=("e3cs-0.5",), clients=8, cohort=3, rounds=40, seeds=2
     )
-    for panel in regret.report(setting, regret.run(setting))["regret"].axes:
+    for panel in draw(regret.report(setting, regret.run(setting))["regret"]).axes:
         assert {line.get_xdata()[0] for line in panel.lines} == {1}
 
 
@@ -162,23 +165,24 @@ def test_figures_are_written_as_png_and_svg_and_nothing_else(tmp_path):
             assert ElementTree.fromstring(path.read_bytes()).tag.endswith("svg")
 
 
-def test_a_figure_that_cannot_be_saved_leaves_the_old_files(tmp_path):
+def test_a_figure_that_cannot_be_saved_leaves_the_old_files(tmp_path, monkeypatch):
     save_figures({"one": small()}, tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
-    class Broken(Figure):
-        def savefig(self, *args, **kwargs):
-            raise RuntimeError("no ink")
+    def fail(*args, **kwargs):
+        raise RuntimeError("no ink")
 
+    monkeypatch.setattr(Figure, "savefig", fail)
     with pytest.raises(RuntimeError, match="no ink"):
-        save_figures({"one": Broken()}, tmp_path)
+        save_figures({"one": small()}, tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_the_same_results_give_the_same_svg_bytes(tmp_path, results):
     assert svg(tmp_path, small()) == svg(tmp_path, small())
     counts = {name: played.counts for name, played in results.items()}
-    once, again = (selections_per_class(counts, class_of(10, 4), SETTING.rates) for _ in range(2))
+    chart = {"all": counts}
+    once, again = (selections_per_class(chart, class_of(10, 4), SETTING.rates) for _ in range(2))
     assert svg(tmp_path, once) == svg(tmp_path, again)
 
 
@@ -206,7 +210,7 @@ def test_values_are_shown_as_a_reader_wants_them():
         "12/13/14",
         0.0,
     ]
-    assert [shown(value) for value in values] == [
+    assert [format_value(value) for value in values] == [
         *("yes", "no", "-", "-", "0.123", "1,000", "1,234,568", "-4,321", "20", "12/13/14", "0")
     ]
 
@@ -266,6 +270,6 @@ def test_a_table_that_is_too_wide_is_cut_between_columns_and_nothing_of_it_is_lo
     assert max(len(line) for line in text.splitlines()) <= width
     for row in ROWS:
         for value in list(row.values())[1:]:
-            assert text.count(shown(value)) == 9
+            assert text.count(format_value(value)) == 9
     assert text.count("case 1, [bold]") == text.count("case 2, [bold]") >= 1
     assert (text.count("case 1, [bold]") == 1) == (width == 200)

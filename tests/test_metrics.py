@@ -11,6 +11,7 @@ from fedcohort.metrics import (
     clairvoyant_value,
     class_quartiles,
     corrected_bound,
+    first_at,
     jain,
     paper_bound,
     robust_bound,
@@ -35,35 +36,35 @@ def paper_setting(scheme):
 
 
 def corners(low, high, total, count):
-    """Return the corners of {low <= q <= high, sum q = total}: all entries but one lie on a border."""
-    found = []
+    """Return the corners of {low <= q <= high, sum q = total}.
+
+    All entries of a corner but one lie on a border.
+    """
+    points = []
     for free in range(count):
         for borders in product((low, high), repeat=count - 1):
             q = np.insert(np.array(borders, dtype=np.float64), free, total - sum(borders))
             if low - 1e-9 <= q[free] <= high + 1e-9:
-                found.append(q)
-    return np.stack(found)
+                points.append(q)
+    return np.stack(points)
 
 
 @st.composite
 def problems(draw):
     """Draw phi_t [T] in eighths, K, k and who answers [T, K]."""
-    num_clients, rounds = draw(st.integers(1, 5)), draw(st.integers(1, 4))
+    num_clients = draw(st.integers(1, 5))
+    rounds = draw(st.integers(1, 4))
     cohort_size = draw(st.integers(1, num_clients))
     fractions = np.array(draw(st.lists(st.integers(0, 8), min_size=rounds, max_size=rounds))) / 8
-    bits = draw(
-        st.lists(st.booleans(), min_size=rounds * num_clients, max_size=rounds * num_clients)
-    )
-    return (
-        fractions,
-        num_clients,
-        cohort_size,
-        np.array(bits, dtype=np.float64).reshape(rounds, num_clients),
-    )
+    size = rounds * num_clients
+    bits = draw(st.lists(st.booleans(), min_size=size, max_size=size))
+    answers = np.array(bits, dtype=np.float64).reshape(rounds, num_clients)
+    return fractions, num_clients, cohort_size, answers
 
 
 def test_success_ratio_divides_what_arrived_so_far_by_what_was_asked_so_far():
-    # k = 2: 1 of 2, 3 of 4, 3 of 6; and a second run with nothing until the end: 0 of 2, 0 of 4, 2 of 6
+    # k = 2: 1 of 2, 3 of 4, 3 of 6.
+    # A second run with nothing until the end: 0 of 2, 0 of 4, 2 of 6.
     ratio = success_ratio(np.array([[1, 2, 0], [0, 0, 2]]), 2)
     np.testing.assert_allclose(ratio, [[1 / 2, 3 / 4, 1 / 2], [0, 0, 1 / 3]])
 
@@ -88,7 +89,8 @@ def test_jain_lies_between_one_over_k_and_one_and_ignores_scale(counts, scale):
 
 def test_quartiles_are_taken_within_each_class_and_averaged_over_runs():
     classes = np.array([0, 0, 0, 0, 0, 1, 1])
-    # run 1, class 0 holds 0..4: 1, 2, 3; run 2, class 0 holds 10 times that. Class 1: 4, 8 gives 5, 6, 7; and zeros.
+    # Class 0 holds 0..4 in run 1, with quartiles 1, 2, 3, and 10 times that in run 2.
+    # Class 1 holds 4 and 8 in run 1, with quartiles 5, 6, 7, and zeros in run 2.
     counts = np.array([[4, 0, 2, 1, 3, 8, 4], [0, 10, 20, 30, 40, 0, 0]])
     np.testing.assert_allclose(class_quartiles(counts, classes), [[5.5, 11, 16.5], [2.5, 3, 3.5]])
     np.testing.assert_allclose(class_quartiles(counts[0], classes), [[1, 2, 3], [5, 6, 7]])
@@ -102,8 +104,10 @@ def test_best_fixed_fills_the_best_clients_up_to_the_cap():
 
 
 def test_best_fixed_keeps_to_the_cap_of_the_tightest_round():
-    # K = 4, k = 2. Round 1, phi = 0: cap 1/2. Round 2, phi = 1/2: R = 1, sigma = 1/4, cap 3/4. Round 3, phi = 1: no cap.
-    spare, floors = np.array([2.0, 1.0, 0.0]), np.array([0.0, 0.25, 0.5])
+    # K = 4, k = 2. Round 1, phi = 0: cap 1/2. Round 2, phi = 1/2: R = 1, sigma = 1/4, cap 3/4.
+    # Round 3, phi = 1: no cap.
+    spare = np.array([2.0, 1.0, 0.0])
+    floors = np.array([0.0, 0.25, 0.5])
     np.testing.assert_allclose(
         best_fixed(np.array([3.0, 2, 1, 0]), spare, floors), [0.5, 0.5, 0, 0]
     )
@@ -135,9 +139,8 @@ def test_best_fixed_is_feasible_and_no_feasible_allocation_earns_more(problem, s
 
     direction = np.random.default_rng(seed).dirichlet(np.ones(num_clients)) - 1 / num_clients
     reach = (most - 1 / num_clients) / direction.max() if direction.max() > 0 else 0.0
-    other = (
-        1 / num_clients + min(1.0, reach) * direction
-    )  # as far from the uniform q as the cap allows
+    # as far from the uniform q as the cap allows
+    other = 1 / num_clients + min(1.0, reach) * direction
     assert gains @ share >= gains @ other - 1e-9
 
 
@@ -173,7 +176,8 @@ def test_spare_and_floors_split_the_cohort():
     np.testing.assert_allclose(spare + 10 * floors, 4)
 
 
-# Numbers of the errata and of the table of regrets, K = 100, k = 20, T = 2500, rounded there to units.
+# Numbers of the errata and of the table of regrets, for K = 100, k = 20 and T = 2500, rounded to
+# units there.
 @pytest.mark.parametrize(
     ("scheme", "bound"), [("0", 9597), ("0.5", 6786), ("0.8", 4292), ("inc", 4799)]
 )
@@ -199,9 +203,8 @@ def test_the_corrected_bound_at_its_own_best_rate_is_the_one_worked_out_by_hand(
 ):
     spare, floors = paper_setting(scheme)  # slots: rho = R / (1 - sigma) = 20, 10 / 0.9, 4 / 0.84
     best = sqrt(100 * log(100 / slots) / spare.sum())
-    assert corrected_bound(best, spare, floors, 100) == pytest.approx(
-        bound, abs=1
-    )  # the first is 5673.51
+    # abs=1: the first is 5673.51
+    assert corrected_bound(best, spare, floors, 100) == pytest.approx(bound, abs=1)
     assert corrected_bound(best, spare, floors, 100) == pytest.approx(
         2 * sqrt(spare.sum() * 100 * log(100 / slots))
     )
@@ -219,10 +222,9 @@ def test_the_corrected_bound_is_sharper_than_the_papers_and_the_robust_one_sharp
 
 
 def test_the_bounds_of_two_clients_are_the_ones_worked_out_by_hand():
-    spare, floors = (
-        np.ones(4),
-        np.zeros(4),
-    )  # K = 2, k = 1, no floor: sum R = 4, rho = 1, and eta = 1/2
+    # K = 2, k = 1, no floor: sum R = 4, rho = 1, and eta = 1/2
+    spare = np.ones(4)
+    floors = np.zeros(4)
     assert paper_bound(0.5, spare, 2) == pytest.approx(2 + 4 * log(2))
     assert corrected_bound(0.5, spare, floors, 2) == pytest.approx(2 + 4 * log(2))
     assert robust_bound(0.5, spare, floors, 2) == pytest.approx(1 + 4 * log(2))
@@ -235,9 +237,8 @@ def test_nothing_is_lost_where_nothing_is_spare():
 
 
 def test_nothing_is_lost_to_ignorance_where_everyone_is_asked():
-    spare, floors = spare_and_floors(
-        np.zeros(7), 5, 5
-    )  # rho = K, so ln(K / rho) = 0 and only the rate's term is left
+    # rho = K, so ln(K / rho) = 0 and only the rate's term is left
+    spare, floors = spare_and_floors(np.zeros(7), 5, 5)
     assert corrected_bound(0.5, spare, floors, 5) == pytest.approx(0.5 * 35)
 
 
@@ -256,9 +257,14 @@ def test_the_theorem_holds_where_the_fraction_is_at_least_eta_over_one_plus_eta(
     ]
 
 
-def test_the_theorem_covers_the_papers_constant_floors_but_neither_the_floorless_nor_the_growing_scheme():
+def test_the_theorem_covers_constant_floors_but_neither_no_floor_nor_the_growing_one():
     covered = {scheme: theorem_holds(0.5, *paper_setting(scheme), 100) for scheme in FRACTIONS}
     assert covered["0.5"].all()
     assert covered["0.8"].all()
     assert not covered["0"].any()
     assert covered["inc"].sum() == ROUNDS - 625
+
+
+def test_the_first_round_at_a_target_counts_from_one_and_skips_rounds_without_a_value():
+    curves = np.array([[np.nan, 0.6, 0.1], [0.5, 0.2, 0.2], [np.nan, 0.9, 0.3]])
+    np.testing.assert_array_equal(first_at(curves, 0.5), [2, 1, np.nan])

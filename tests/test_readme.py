@@ -1,29 +1,50 @@
+"""What the README shows is what the package does and what the committed results say."""
+
+import csv
+import math
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+RESULTS = ROOT / "results"
 
 
-def run_block(place: int) -> dict[str, Any]:
+def run_block(index: int) -> dict[str, Any]:
+    """Run one Python block of the README and return its names."""
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
     names: dict[str, Any] = {}
-    exec(
-        compile(
-            re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)[place],
-            str(README),
-            "exec",
-        ),
-        names,
-    )
+    exec(compile(blocks[index], str(README), "exec"), names)
     return names
 
 
-def test_the_loop_of_the_readme_runs_and_learns_who_answers():
+def table_after(text: str) -> dict[str, list[str]]:
+    """Return the rows of the first table after some text: the first cell, then the others."""
+    rest = README.read_text().split(text)[1]
+    rows = re.search(r"\n((?:\|.*\n)+)", rest)[1].splitlines()
+    cells = {}
+    for row in rows[2:]:
+        name, *values = (cell.strip() for cell in row.strip("|").split("|"))
+        cells[re.sub(r"\[(.*?)\]\(.*?\)", r"\1", name)] = values
+    return cells
+
+
+def test_the_loop_of_the_readme_learns_who_answers():
     names = run_block(0)
     weights = np.asarray(names["selector"].log_weights)
     assert weights[75:].mean() > weights[:25].mean()
+
+
+def test_the_loop_of_the_readme_has_at_most_ten_lines():
+    block = re.search(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)[1]
+    assert len([line for line in block.splitlines() if line.strip()]) <= 10
 
 
 def test_the_two_lines_on_flower_make_a_strategy_and_an_app():
@@ -36,20 +57,95 @@ def test_the_two_lines_on_flower_make_a_strategy_and_an_app():
     assert names["strategy"].deadline == 60.0
 
 
+@pytest.mark.slow
+def test_the_table_of_the_simulation_is_what_the_simulation_gives():
+    from fedcohort.lab.simulation import SimulationConfig, run, summary
+
+    table = table_after("## What you gain")
+    config = SimulationConfig(selectors=tuple(name.lower() for name in table))
+    for name, row in zip(table, summary(config, run(config)), strict=True):
+        assert table[name] == [
+            f"{100 * row['success ratio']:.1f}",
+            f"{row['CEP'] / 1000:.2f} ± {row['CEP sd'] / 1000:.2f}",
+            f"{row['Jain']:.3f}",
+        ]
+
+
+def test_the_table_of_speed_ups_is_that_of_the_committed_results():
+    logs: dict[tuple[str, str], list[float]] = {}
+    with (RESULTS / "digits/mlp/server_step/speed_up.csv").open() as file:
+        for row in csv.DictReader(file):
+            if row["partition"] == "iid":
+                key = (row["selector"], row["rule"])
+                logs.setdefault(key, []).append(float(row["log ratio"]))
+
+    table = table_after("## Does it train faster?")
+    assert len(table) == 3
+    for name, cells in table.items():
+        expected = []
+        for rule in ("paper", "equalised", "normalised"):
+            values = logs[name.lower(), rule]
+            ratio = math.exp(np.mean(values))
+            error = ratio * np.std(values, ddof=1) / math.sqrt(len(values))
+            expected.append(f"{ratio:.2f} ± {error:.2f}")
+        assert cells == expected
+
+
+def test_the_table_of_the_paper_is_that_of_the_committed_results():
+    values: dict[tuple[str, str], dict[str, str]] = {}
+    with (RESULTS / "cifar10/cifar-cnn-pool3-ceil/table3/table3.csv").open() as file:
+        for row in csv.DictReader(file):
+            if row["partition"] == "primary-label" and float(row["mu"]) == 0:
+                values[row["selector"], row["quantity"]] = row
+
+    table = table_after("## The paper, reproduced")
+    assert len(table) == 4
+    for name, cells in table.items():
+        rounds = values[name.lower(), "@45"]
+        final = values[name.lower(), "final"]
+        assert cells == [
+            f"{float(rounds['mean']):.0f} ± {float(rounds['sd']):.0f}",
+            f"{float(rounds['paper']):.0f}",
+            f"{100 * float(final['mean']):.1f} ± {100 * float(final['sd']):.1f}",
+            f"{100 * float(final['paper']):.1f}",
+        ]
+
+
+@pytest.mark.slow
+def test_the_picture_is_drawn_again_with_the_numbers_of_its_caption(tmp_path):
+    pytest.importorskip("matplotlib", reason="the picture needs pip install 'fedcohort[plots]'")
+    out = tmp_path / "gain.svg"
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "docs/draw_gain.py"), str(out)],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert out.read_text().startswith("<?xml")
+
+    caption = re.search(r"!\[(.*?)\]\(docs/gain\.svg\)", README.read_text())[1]
+    stated = re.findall(r"(E3CS-0\.5 gets|Random) (\d+\.\d)", caption)
+    assert len(stated) == 2
+    for name, number in stated:
+        assert f"{name.split()[0].lower()}: {number} of 20" in done.stdout
+
+
 def test_files_the_readme_points_to_exist():
-    text = README.read_text()
-    targets = [target for target in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in target]
-    assert targets
-    assert [target for target in targets if not (README.parent / target).exists()] == []
+    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", README.read_text())
+    local = [target for target in targets if "://" not in target]
+    assert local
+    assert [target for target in local if not (ROOT / target).exists()] == []
 
 
 def test_as_many_selectors_are_registered_as_the_table_of_frameworks_says():
     from fedcohort import SELECTORS
 
-    assert int(re.search(r"one of (\d+) selectors", README.read_text())[1]) == len(SELECTORS)
+    text = (ROOT / "docs/concepts/other-frameworks.md").read_text()
+    assert int(re.search(r"one of (\d+) selectors", text)[1]) == len(SELECTORS)
 
 
 def test_the_files_that_state_the_version_agree():
     from fedcohort import __version__
 
-    assert f"\nversion: {__version__}\n" in (README.parent / "CITATION.cff").read_text()
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text()

@@ -126,7 +126,7 @@ def test_a_log_that_cannot_be_written_is_refused_before_anything_is_begun(
 
 
 def test_compare_logs_what_it_records(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(figures, "available", lambda: False)
+    monkeypatch.setattr(figures, "has_matplotlib", lambda: False)
     args = "--clients 8 --cohort 3 --seeds 1 --selectors random --partitions iid --aggregations paper --rounds 3"
     more = [
         "--samples-per-client",

@@ -69,7 +69,7 @@ class Record:
             an answer was missing.
         wasted: Client-seconds spent on updates that did not count, [...].
 
-    Example:
+    Examples:
         >>> from fedcohort import Random
         >>> (record,) = play(Random(3, 3, rng=0), [np.array([1.0, 9.0, 2.0])], 1, deadline=5)
         >>> record.arrived.tolist(), float(record.seconds), float(record.wasted)
@@ -113,7 +113,7 @@ def play(
     Raises:
         ValueError: If the deadline is not above 0 or a row of the world cannot be read.
 
-    Example:
+    Examples:
         >>> from fedcohort import E3CS, bernoulli, class_rates
         >>> world = bernoulli(class_rates(100), rng=0)
         >>> records = list(play(E3CS(100, 20, rng=0), world, rounds=50))

@@ -1,4 +1,8 @@
-"""Means over seeds and when they decide: one-sided 95 % limits of Student's t, and a noise level for one seed."""
+"""Means over seeds, and when a mean decides a question.
+
+A mean decides if it lies beyond a one-sided 95 % limit of Student's t. One seed has no spread,
+so it must exceed a given noise level instead.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,72 +12,102 @@ import numpy as np
 
 from fedcohort.arrays import Floats
 
-# one-sided 95 % quantiles of Student's t by degrees of freedom; beyond them, from the normal's
+# One-sided 95 % quantiles of Student's t, for 1 to 15 degrees of freedom.
 T95 = (
-    6.314,
-    2.920,
-    2.353,
-    2.132,
-    2.015,
-    1.943,
-    1.895,
-    1.860,
-    1.833,
-    1.812,
-    1.796,
-    1.782,
-    1.771,
-    1.761,
-    1.753,
-)
-Z95 = 1.645
+    6.314, 2.920, 2.353, 2.132, 2.015,
+    1.943, 1.895, 1.860, 1.833, 1.812,
+    1.796, 1.782, 1.771, 1.761, 1.753,
+)  # fmt: skip
+Z95 = 1.645  # the same quantile of the normal distribution
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over seeds with its standard error, nan for fewer than two."""
+    """A mean over seeds with its standard error.
+
+    Attributes:
+        mean: Mean over the seeds, nan without any.
+        error: Standard error of the mean, nan for fewer than two seeds.
+        runs: Number of seeds.
+    """
 
     mean: float
     error: float
     runs: int
 
     def margin(self, noise: float) -> float:
-        """Return how far from zero a mean must lie to be decided: t times the standard error; with one seed, the noise.
+        """Return how far from zero the mean must lie to decide.
 
-        Seeds that agree to the last digit, as counts of few samples may, say as little of the spread as one.
+        This is t times the standard error. One seed has no standard error, and seeds that agree
+        to the last digit, as counts of few samples may, say as little about the spread: for
+        both it is the noise.
+
+        Args:
+            noise: Typical difference between two seeds, known from elsewhere.
+
+        Examples:
+            >>> round(estimate([1.0, 2.0, 3.0]).margin(noise=0.5), 3)
+            1.686
+            >>> estimate([1.0]).margin(noise=0.5)
+            0.5
         """
-        return noise if isnan(self.error) or not self.error else t95(self.runs - 1) * self.error
+        if isnan(self.error) or not self.error:
+            return noise
+        return t95(self.runs - 1) * self.error
 
     def as_ratio(self) -> str:
-        """Return the estimate of a log as a ratio, with its standard error."""
+        """Return the estimate of a logarithm as a ratio, with its standard error.
+
+        Examples:
+            >>> estimate([0.1, 0.2]).as_ratio()
+            '1.16× ± 0.06'
+        """
         if not self.runs:
             return "-"
-        return f"{exp(self.mean):.2f}×" + (
-            "" if isnan(self.error) else f" ± {exp(self.mean) * self.error:.2f}"
-        )
+        ratio = exp(self.mean)
+        if isnan(self.error):
+            return f"{ratio:.2f}×"
+        return f"{ratio:.2f}× ± {ratio * self.error:.2f}"
 
 
 def sd(values: Floats) -> float:
-    """Return the standard deviation over seeds; nan for fewer than two."""
-    return float(values.std(ddof=1)) if values.size > 1 else nan
+    """Return the standard deviation over seeds, nan for fewer than two values."""
+    if values.size < 2:
+        return nan
+    return float(values.std(ddof=1))
 
 
 def t95(degrees: int) -> float:
-    """Return the quantile; beyond the table by the first terms of its expansion in 1 / degrees, right to 0.001."""
+    """Return the one-sided 95 % quantile of Student's t.
+
+    Beyond the table it comes from the first terms of its expansion in 1 / degrees, which are
+    right to 0.001.
+
+    Args:
+        degrees: Degrees of freedom, at least 1.
+
+    Examples:
+        >>> t95(2), round(t95(30), 3)
+        (2.92, 1.697)
+    """
     if degrees <= len(T95):
         return T95[degrees - 1]
-    return (
-        Z95
-        + (Z95**3 + Z95) / (4 * degrees)
-        + (5 * Z95**5 + 16 * Z95**3 + 3 * Z95) / (96 * degrees**2)
-    )
+    first = (Z95**3 + Z95) / (4 * degrees)
+    second = (5 * Z95**5 + 16 * Z95**3 + 3 * Z95) / (96 * degrees**2)
+    return Z95 + first + second
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """Return mean and standard error of values over seeds; of none, nan."""
-    known = np.asarray(values, dtype=np.float64)
-    return Estimate(
-        float(known.mean()) if known.size else nan,
-        sd(known) / sqrt(max(1, known.size)),
-        int(known.size),
-    )
+    """Return the mean and the standard error of values over seeds.
+
+    Args:
+        values: One value per seed; may be empty.
+
+    Examples:
+        >>> estimate([1.0, 2.0, 3.0]).mean
+        2.0
+    """
+    array = np.asarray(values, dtype=np.float64)
+    mean = float(array.mean()) if array.size else nan
+    error = sd(array) / sqrt(max(1, array.size))
+    return Estimate(mean, error, int(array.size))

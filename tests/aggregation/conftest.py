@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from fedcohort.learning.engine import Engine, Options, Run
-from fedcohort.learning.local import Sgd, Trained
+from fedcohort.learning import Engine, Options, Run, Sgd
+from fedcohort.learning.trainers import LocalUpdates
 
 SIZES = (2, 3, 5)
 
@@ -23,7 +23,7 @@ class Scripted:
         first_samples = [min(int(v) for v in rows.ravel() if v >= 0) for rows in jobs.batches]
         client_of_sample = {0: 0, 2: 1, 5: 2}
         clients = [client_of_sample[sample] for sample in first_samples]
-        return Trained(self.change[clients].clone(), torch.ones(len(clients)))
+        return LocalUpdates(self.change[clients].clone(), torch.ones(len(clients)))
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def make_engine(monkeypatch):
             Sgd(),
             Options(mode="one-by-one"),
         )
-        monkeypatch.setattr(engine, "trainer", lambda jobs, cohort: Scripted(change))
+        monkeypatch.setattr(engine, "_trainer", Scripted(change))
         return engine
 
     return make

@@ -1,10 +1,10 @@
-"""The pages of the documentation as a reader plays them: files written, Python run, commands run or at least understood.
+"""Follow a page like a careful reader: write its files, run its code, check its commands.
 
-```python            runs, with the names of the blocks before it on the page
+```python            runs, with the names defined by earlier blocks of the page
 ```toml title="x"    any block with a title is also written to a file of that name
-```text title="Output"    is what the Python block before it printed
-```bash              every command and flag must exist; those of fedcohort also run below a line <!-- run -->
-<!-- not run: why -->     above a Python block: it is compiled only
+```text title="Output"    must equal what the Python block before it printed
+```bash              every command and flag must exist; below a line <!-- run --> ours also run
+<!-- not run: why -->     above a Python block: the block is only compiled
 """
 
 import contextlib
@@ -28,25 +28,30 @@ from typer.main import get_command
 from fedcohort import cli
 
 ROOT = Path(__file__).parents[2]
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
+RESULTS = sorted((ROOT / "results").glob("*.md"))
 PAGES = [
     ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "DEVIATIONS.md",
     ROOT / "examples/flower-quickstart/README.md",
-    ROOT / "results/README.md",
-    *sorted((ROOT / "docs").rglob("*.md")),
+    *RESULTS,
+    *DOCS,
 ]
 BLOCK = re.compile(
-    r"(?:<!-- (?P<mark>run|not run: [^>]+?) -->\n)?^```(?P<kind>\w*)(?P<info>[^\n]*)\n(?P<text>.*?)^```$",
-    re.M | re.S,
+    r"(?:<!-- (?P<mark>run|not run: [^>]+?) -->\n)?"
+    r"^```(?P<kind>\w*)(?P<info>[^\n]*)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
 )
 TITLE = re.compile(r'title="([^"]+)"')
-TOOLS = ("flower-superlink", "flower-supernode", "flwr")
+FLOWER_COMMANDS = ("flower-superlink", "flower-supernode", "flwr")
+SHELL_COMMANDS = ("cd", "export", "git", "pytest")
 
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block of a page."""
+    """A fenced block of a page; `line` is the line of the page before its first."""
 
     kind: str
     title: str
@@ -56,18 +61,18 @@ class Block:
 
     @property
     def commands(self) -> list[list[str]]:
-        """The commands of a shell block in words, without comments, redirections and background marks."""
-        joined = self.text.replace("\\\n", " ")
-        return [
-            words
-            for line in joined.splitlines()
-            if (words := shlex.split(line.removesuffix("&"), comments=True))
-        ]
+        """The words of each command of a shell block, without comments and background marks."""
+        commands = []
+        for line in self.text.replace("\\\n", " ").splitlines():
+            words = shlex.split(line.removesuffix("&"), comments=True)
+            if words:
+                commands.append(words)
+        return commands
 
 
 @dataclass
 class Reader:
-    """Someone who types what a page says, in a folder of their own."""
+    """Someone who types everything that a page shows, in a folder of their own."""
 
     page: Path
     folder: Path
@@ -75,99 +80,129 @@ class Reader:
     printed: str = ""
 
     def read(self) -> None:
-        """Play all blocks in order."""
+        """Follow all blocks of the page in order."""
         for block in blocks(self.page):
             try:
-                self.play(block)
+                self.follow(block)
             except BaseException as error:
                 error.add_note(f"{self.page}, line {block.line}")
                 raise
 
-    def play(self, block: Block) -> None:
-        """Write, run or check a block."""
+    def follow(self, block: Block) -> None:
+        """Write, run or check one block."""
         if block.title == "Output":
             assert self.printed.split() == block.text.split(), f"printed was:\n{self.printed}"
             return
+
         if block.title:
             path = self.folder / block.title
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(block.text)
+
         if block.kind == "python":
             self.run_python(block)
         elif block.kind == "toml":
             tomllib.loads(block.text)
         elif block.kind == "bash":
-            for words in block.commands:
-                understand(words, self.page.parent)
-                if block.mark == "run" and words[0] == "fedcohort":
-                    run_fedcohort(words[1:])
+            self.run_shell(block)
 
     def run_python(self, block: Block) -> None:
-        """Run a block with the names of those before it; lines in its tracebacks are those of the page."""
+        """Run a block; line numbers in its tracebacks are those of the page."""
         code = compile("\n" * block.line + block.text, str(self.page), "exec")
         if block.mark.startswith("not run"):
             return
+
         with contextlib.redirect_stdout(io.StringIO()) as out:
             exec(code, self.names)
         self.printed = out.getvalue()
 
+    def run_shell(self, block: Block) -> None:
+        """Check every command, and run those of fedcohort if the block is marked so."""
+        for words in block.commands:
+            check_command(words, self.page.parent)
+            if block.mark == "run" and words[0] == "fedcohort":
+                run_fedcohort(words[1:])
+
 
 def blocks(page: Path) -> Iterator[Block]:
-    """Yield the fenced blocks of a page, and see that none is left over."""
+    """Yield the fenced blocks of a page; fail if one is indented or does not end."""
     text = page.read_text(encoding="utf-8")
-    found = list(BLOCK.finditer(text))
-    assert 2 * len(found) == len(re.findall(r"^\s*```", text, re.M)), (
-        f"{page} has blocks that are indented or do not end"
-    )
-    for match in found:
+    matches = list(BLOCK.finditer(text))
+    fences = re.findall(r"^\s*```", text, re.MULTILINE)
+    assert 2 * len(matches) == len(fences), f"{page} has blocks that are indented or do not end"
+
+    for match in matches:
         title = TITLE.search(match["info"])
-        line = text[: match.start("text")].count("\n")
         yield Block(
-            match["kind"], title[1] if title else "", match["mark"] or "", match["text"], line
+            kind=match["kind"],
+            title=title[1] if title else "",
+            mark=match["mark"] or "",
+            text=match["text"],
+            line=text[: match.start("text")].count("\n"),
         )
 
 
-def understand(words: list[str], folder: Path) -> None:
-    """Refuse a command that does not exist, or that has other flags."""
-    name, *rest = words
+def check_command(words: list[str], folder: Path) -> None:
+    """Fail if a command does not exist, or does not have its flags."""
+    name, *arguments = words
     if name == "fedcohort":
-        parse_fedcohort(rest)
-    elif name in TOOLS:
-        for flag in {word for word in rest if word.startswith("--")}:
-            assert flag in help_of(name, subcommand(name, rest)), f"{name} has no {flag}"
+        parse_fedcohort(arguments)
+    elif name in FLOWER_COMMANDS:
+        check_flower_flags(name, arguments)
     elif name == "make":
-        for target in rest:
-            assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.M), (
-                f"make has no {target}"
-            )
+        check_make_targets(arguments)
     elif name in ("pip", ".venv/bin/pip"):
-        offered = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
-            "optional-dependencies"
-        ]
-        assert rest[0] == "install"
-        for extra in re.findall(r"fedcohort\[([\w,-]+)\]", " ".join(rest)):
-            assert set(extra.split(",")) <= offered.keys(), f"fedcohort has no extra {extra}"
+        check_extras(arguments)
     elif name == "python":
-        scripts = [ROOT / "examples/flower-quickstart" / rest[0], folder / rest[0], ROOT / rest[0]]
-        assert rest[0] == "-m" or any(script.exists() for script in scripts), (
-            f"there is no {rest[0]}"
-        )
+        check_script(arguments[0], folder)
     else:
-        assert name in ("cd", "export", "git", "pytest"), f"nobody knows the command {name}"
+        assert name in SHELL_COMMANDS, f"nobody knows the command {name}"
 
 
-def subcommand(name: str, rest: list[str]) -> tuple[str, ...]:
+def check_flower_flags(name: str, arguments: list[str]) -> None:
+    """Fail if one of Flower's commands lacks a flag."""
+    shown = help_of(name, subcommand(name, arguments))
+    for word in arguments:
+        assert not word.startswith("--") or word in shown, f"{name} has no {word}"
+
+
+def check_make_targets(targets: list[str]) -> None:
+    """Fail if the Makefile lacks a target."""
+    makefile = (ROOT / "Makefile").read_text()
+    for target in targets:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"make has no {target}"
+
+
+def check_extras(arguments: list[str]) -> None:
+    """Fail if `pip install` names an extra that the package does not offer."""
+    assert arguments[0] == "install"
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    offered = project["optional-dependencies"].keys()
+    for extras in re.findall(r"(?:fedcohort|\.)\[([\w,-]+)\]", " ".join(arguments)):
+        assert set(extras.split(",")) <= offered, f"fedcohort has no extra {extras}"
+
+
+def check_script(script: str, folder: Path) -> None:
+    """Fail if a Python script does not exist where a reader would look for it."""
+    places = [ROOT / "examples/flower-quickstart", folder, ROOT]
+    exists = any((place / script).exists() for place in places)
+    assert script == "-m" or exists, f"there is no {script}"
+
+
+def subcommand(name: str, arguments: list[str]) -> tuple[str, ...]:
     """Return the words before the first argument: `run`, or `supernode register`."""
     if name != "flwr":
         return ()
-    return tuple(rest[:2]) if rest[0] == "supernode" else tuple(rest[:1])
+    count = 2 if arguments[0] == "supernode" else 1
+    return tuple(arguments[:count])
 
 
 @cache
 def help_of(name: str, words: tuple[str, ...]) -> str:
     """Return the help of one of Flower's commands."""
     (script,) = entry_points(group="console_scripts", name=name)
-    before, sys.argv = sys.argv, [name, *words, "--help"]
+    before = sys.argv
+    sys.argv = [name, *words, "--help"]
     out = io.StringIO()
     try:
         with (
@@ -183,12 +218,13 @@ def help_of(name: str, words: tuple[str, ...]) -> str:
 
 
 def parse_fedcohort(words: list[str]) -> None:
-    """Parse a command of ours without running it."""
+    """Parse one of our commands without running it."""
     group = get_command(cli.app)
     context = typer.Context(group)
     if words[0].startswith("--"):
         assert words[0] in ("--help", "--version", "--install-completion", "--show-completion")
         return
+
     command = group.get_command(context, words[0])  # type: ignore[attr-defined]
     assert command, f"fedcohort has no command {words[0]}"
     if "--help" not in words:
@@ -196,8 +232,9 @@ def parse_fedcohort(words: list[str]) -> None:
 
 
 def run_fedcohort(words: list[str]) -> None:
-    """Run a command of ours here; it must end well."""
-    before, sys.argv = sys.argv, ["fedcohort", *words]
+    """Run one of our commands in this process; it must succeed."""
+    before = sys.argv
+    sys.argv = ["fedcohort", *words]
     try:
         with pytest.raises(SystemExit) as end:
             cli.main()

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from pages import ROOT
+from pages import DOCS, RESULTS, ROOT
 
 import fedcohort
 
@@ -15,8 +15,9 @@ LOADED = re.compile(r"<(?:script|img|iframe|link)\b[^>]*?(?:src|href)=\"?(?:http
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """Build the site as `make docs` does: any warning ends it (with --quiet they would not be counted)."""
+    """Build the site as `make docs` does: any warning is an error."""
     out = tmp_path_factory.mktemp("site")
+    # With --quiet MkDocs would not count warnings.
     words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(out)]
     env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
@@ -34,10 +35,10 @@ def hooks():
 
 @pytest.mark.slow
 def test_the_site_builds_without_a_warning_and_every_page_is_there(site):
-    pages = {
-        path.relative_to(ROOT / "docs").with_suffix(".html")
-        for path in (ROOT / "docs").rglob("*.md")
-    }
+    pages = {path.relative_to(ROOT / "docs").with_suffix(".html") for path in DOCS}
+    for path in RESULTS:
+        if path.name != "README.md":
+            pages.add(path.relative_to(ROOT).with_suffix(".html"))
     assert pages <= {path.relative_to(site) for path in site.rglob("*.html")}
 
 
@@ -53,19 +54,15 @@ def test_the_site_loads_nothing_from_elsewhere(site):
 
 @pytest.mark.slow
 def test_the_reference_has_every_public_name(site):
-    text = "".join(path.read_text(encoding="utf-8") for path in (site / "reference").glob("*.html"))
     from fedcohort import flower
 
-    names = [f"fedcohort.{name}" for name in fedcohort.__all__] + [
-        f"fedcohort.flower.{name}" for name in flower.__all__
-    ]
-    anchors = set(re.findall(r'id="([\w.]+)"', text))
-    missing = [
-        name
-        for name in names
-        if not any(anchor.split(".")[-1] == name.split(".")[-1] for anchor in anchors)
-    ]
-    assert missing == []
+    anchors = set()
+    for path in (site / "reference").glob("*.html"):
+        for anchor in re.findall(r'id="([\w.]+)"', path.read_text(encoding="utf-8")):
+            anchors.add(anchor.split(".")[-1])
+
+    names = [*fedcohort.__all__, *flower.__all__]
+    assert [name for name in names if name not in anchors] == []
 
 
 @pytest.mark.slow
@@ -100,25 +97,26 @@ def test_links_of_an_included_file_lead_to_the_sites_own_copy_or_are_no_links(
     monkeypatch.setattr(hooks, "ROOT", tmp_path)
     (tmp_path / "results").mkdir()
     (tmp_path / "results/README.md").write_text(
-        "# Results\n\n![curves](figure6.svg) [more](../docs/benchmarks.md#learning) [code](../src/x.py) [web](https://a.b/c)\n"
+        "# Results\n\n"
+        "![curves](figure6.svg) [more](../docs/benchmarks.md#learning) "
+        "[code](../src/x.py) [web](https://a.b/c)\n"
         "```bash\n# no heading\n```\n## Tables\n"
     )
     files = Known("results/figure6.svg", "benchmarks.md")
-    here = hooks.PurePosixPath("paper/results.md")
-    assert hooks.included("results/README.md", None, here, files, titled=True) == (
-        "## Results\n\n![curves](../results/figure6.svg) [more](../benchmarks.md#learning) `code` [web](https://a.b/c)\n"
+    uri = hooks.PurePosixPath("paper/results.md")
+
+    assert hooks.include("results/README.md", uri, files, has_title=True) == (
+        "## Results\n\n"
+        "![curves](../results/figure6.svg) [more](../benchmarks.md#learning) "
+        "`code` [web](https://a.b/c)\n"
         "```bash\n# no heading\n```\n### Tables\n"
     )
-    assert hooks.included("results/README.md", None, here, files, titled=False).startswith(
-        "# Results"
-    )
+    text = hooks.include("results/README.md", uri, files, has_title=False)
+    assert text.startswith("# Results")
 
 
-def test_a_file_that_is_not_there_is_an_error_unless_the_page_says_what_to_show_instead(
-    hooks, tmp_path, monkeypatch
-):
+def test_including_a_file_that_does_not_exist_is_an_error(hooks, tmp_path, monkeypatch):
     monkeypatch.setattr(hooks, "ROOT", tmp_path)
-    here = hooks.PurePosixPath("paper/results.md")
-    assert hooks.included("results/README.md", " not yet ", here, Known(), titled=True) == "not yet"
+    uri = hooks.PurePosixPath("paper/results.md")
     with pytest.raises(FileNotFoundError, match=r"paper/results\.md includes results/README\.md"):
-        hooks.included("results/README.md", None, here, Known(), titled=True)
+        hooks.include("results/README.md", uri, Known(), has_title=True)

@@ -6,6 +6,7 @@ from fedcohort.paper import figure6, figure7
 from fedcohort.paper.artefact import Pool
 from fedcohort.paper.curves import sampled, stacked
 from fedcohort.paper.setting import setting
+from fedcohort.reports.figures import draw
 
 
 def test_only_runs_that_came_the_furthest_are_drawn():
@@ -36,7 +37,7 @@ def runs():
 
 
 def test_figure6_draws_the_panels_that_were_run_with_the_papers_points(runs):
-    figure = figure6.report({}, Pool(runs)).figures()["figure6"]
+    figure = draw(figure6.report({}, Pool(runs)).figures["figure6"])
     (panel,) = figure.axes
     assert panel.get_title() == "iid, FedAvg"
     points = [tuple(line.get_xydata()[0]) for line in panel.lines if line.get_marker() == "o"]
@@ -48,20 +49,20 @@ def test_only_the_papers_own_data_and_rounds_have_the_papers_points():
     short = figure6.report(
         {"rounds": 100}, Pool([result(setting("cifar10", {"rounds": 100}), curve)])
     )
-    (panel,) = short.figures()["figure6"].axes
+    (panel,) = draw(short.figures["figure6"]).axes
     points = [tuple(line.get_xydata()[0]) for line in panel.lines if line.get_marker() == "o"]
     assert points == [(121, 0.45), (251, 0.55), (515, 0.65)]  # the end is that of other runs
     other = {"dataset": "digits", "rounds": 100}
     digits = figure6.report(other, Pool([result(setting("cifar10", other), curve)]))
     assert any(note.startswith("Circles") for note in short.notes)
     assert not any(note.startswith("Circles") for note in digits.notes)
-    (panel,) = digits.figures()["figure6"].axes
+    (panel,) = draw(digits.figures["figure6"]).axes
     assert [line.get_label() for line in panel.lines] == ["random"]
 
 
 def test_figure7_has_a_panel_for_each_cohort_and_says_what_was_not_run(runs):
     made = figure7.report({}, Pool(runs))
-    panels = made.figures()["figure7"].axes
+    panels = draw(made.figures["figure7"]).axes
     assert [panel.get_title() for panel in panels] == [
         f"cifar10, T=2500, iid, k = {k}" for k in (20, 30)
     ]
@@ -76,13 +77,11 @@ def test_figure7_has_a_panel_for_each_cohort_and_says_what_was_not_run(runs):
 def test_both_tasks_of_figure7_have_their_panels_when_played_on_the_same_data():
     other = {"dataset": "digits"}
     runs = [result(of, np.linspace(0.1, 0.7, of.rounds)) for of in figure7.settings(other)]
-    titles = [
-        panel.get_title() for panel in figure7.report(other, Pool(runs)).figures()["figure7"].axes
-    ]
-    assert titles == [
+    chart = figure7.report(other, Pool(runs)).figures["figure7"]
+    assert list(chart.panels) == [
         f"digits, T={rounds}, iid, k = {k}" for rounds in (2500, 400) for k in (10, 20, 30)
     ]
 
 
 def test_without_results_there_is_no_figure():
-    assert figure6.report({}, Pool([])).figures() == figure7.report({}, Pool([])).figures() == {}
+    assert figure6.report({}, Pool([])).figures == figure7.report({}, Pool([])).figures == {}

@@ -18,7 +18,7 @@ from fedcohort.lab.archive import gather_results, save
 from fedcohort.paper import page as reproduction
 from fedcohort.paper import regret, reproduce
 from fedcohort.paper.registry import NAMES, TRAINED
-from fedcohort.reports import report
+from fedcohort.reports import figures
 
 sys.path.append(str(Path(__file__).parents[1] / "data"))
 from published import idx_files, put
@@ -36,7 +36,7 @@ def plain(monkeypatch, tmp_path):
     for name in ("COLUMNS", "LINES", "FORCE_COLOR", "PY_COLORS", "FEDCOHORT_DATA"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(report, "available", lambda: False)
+    monkeypatch.setattr(figures, "has_matplotlib", lambda: False)
     monkeypatch.setattr(directories, "SYSTEM", tmp_path / "system")
     monkeypatch.setattr(directories, "fetch", unreachable)
     monkeypatch.setattr(regret, "SWITCH_ROUNDS", 40)

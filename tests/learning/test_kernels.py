@@ -18,11 +18,11 @@ if not os.environ.get("CI"):  # there it must be
     )
 
 from fedcohort.learning import layers
-from fedcohort.learning.flat import flat_weights
 from fedcohort.learning.kernels import patches
-from fedcohort.learning.layers import ChannelsLastMaxPool2d, _other, _patches
-from fedcohort.learning.local import Sgd, batched_step
+from fedcohort.learning.layers import ChannelsLastMaxPool2d, _patches, _replacement
 from fedcohort.learning.models import Cnn, make_model
+from fedcohort.learning.sgd import Sgd, make_batched_step
+from fedcohort.learning.weights import flat_weights
 
 
 def value_and_slope(pool, x, by):
@@ -120,9 +120,9 @@ def test_patches_of_many_batches_at_once_equal_a_loop_over_them():
     "options", [{"padding": 1}, {"dilation": 2}, {"return_indices": True}], ids=str
 )
 def test_pooling_that_is_not_plain_is_left_alone(options):
-    assert _other(nn.MaxPool2d(3, 2, **options), True) is None
-    assert _other(nn.MaxPool2d((3, 2)), True) is None
-    assert _other(nn.MaxPool2d(3), True) is not None
+    assert _replacement(nn.MaxPool2d(3, 2, **options), True) is None
+    assert _replacement(nn.MaxPool2d((3, 2)), True) is None
+    assert _replacement(nn.MaxPool2d(3), True) is not None
 
 
 @pytest.mark.parametrize("ceil", [False, True])
@@ -147,9 +147,9 @@ def test_a_step_of_many_models_with_the_kernels_equals_one_without(monkeypatch, 
         torch.randint(0, 10, (models, batch)),
         torch.ones(models, batch),
     )
-    expected = batched_step(module, Sgd(), torch.float32)(*state, *data)
+    expected = make_batched_step(module, Sgd(), torch.float32)(*state, *data)
     monkeypatch.setattr(layers, "has_kernels", lambda x: True)
-    step = batched_step(module, Sgd(), torch.float32)
+    step = make_batched_step(module, Sgd(), torch.float32)
     torch.testing.assert_close(step(*state, *data), expected)
     traced = make_fx(step)(*state, *data)
     used = {str(node.target) for node in traced.graph.nodes if "fedcohort" in str(node.target)}

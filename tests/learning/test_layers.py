@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.func import functional_call, vmap
 
-from fedcohort.learning.flat import flat_weights, forward_of, views
 from fedcohort.learning.layers import MatmulConv2d, for_many_models
+from fedcohort.learning.weights import flat_weights, make_forward, named_weights
 
 QUICK = settings(max_examples=80, deadline=None)
 
@@ -56,7 +56,7 @@ def test_many_models_at_once_equal_a_loop_over_them():
     module = for_many_models(net()).double()
     weights = torch.randn(5, flat_weights(module).numel(), dtype=torch.float64)
     x = torch.randn(5, 7, 2, 6, 6, dtype=torch.float64)
-    forward = forward_of(module)
+    forward = make_forward(module)
     together = vmap(forward)(weights, x)
     assert together.shape == (5, 7, 4)
     torch.testing.assert_close(
@@ -124,5 +124,5 @@ def test_a_convolution_used_in_two_places_still_follows_the_weights_given():
     assert [name for name, _ in replaced.named_parameters()] == [
         name for name, _ in module.named_parameters()
     ]
-    expected = functional_call(module, views(weights, module), (x,))
-    torch.testing.assert_close(forward_of(replaced)(weights, x), expected)
+    expected = functional_call(module, named_weights(weights, module), (x,))
+    torch.testing.assert_close(make_forward(replaced)(weights, x), expected)

@@ -5,10 +5,12 @@ import pytest
 import torch
 from torch import nn
 
-from fedcohort.learning.engine import Engine, Options, Run
-from fedcohort.learning.flat import flat_weights
-from fedcohort.learning.local import Sgd
+from fedcohort.learning.engine import Engine
 from fedcohort.learning.models import MODELS, make_model
+from fedcohort.learning.options import Options
+from fedcohort.learning.run import Run
+from fedcohort.learning.sgd import Sgd
+from fedcohort.learning.weights import flat_weights
 
 IMAGES = {"mlp": (1, 8, 8), "small-cnn": (1, 8, 8), "emnist-cnn": (1, 28, 28)}
 IMAGES |= {name: (3, 32, 32) for name in MODELS if name.startswith("cifar-cnn")}

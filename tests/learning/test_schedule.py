@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcohort.learning.schedule import batches, pack
+from fedcohort.learning.schedule import draw_batches, schedule_jobs
 
 QUICK = settings(max_examples=100, deadline=None)
 
@@ -10,7 +10,7 @@ QUICK = settings(max_examples=100, deadline=None)
 @QUICK
 @given(steps=st.lists(st.integers(1, 30), max_size=25), slots=st.integers(1, 8))
 def test_every_job_runs_once_alone_in_its_slot_and_all_end_within_the_known_bound(steps, slots):
-    plan = pack(np.array(steps, dtype=np.int64), slots)
+    plan = schedule_jobs(np.array(steps, dtype=np.int64), slots)
     assert plan.slot.shape == plan.start.shape == plan.steps.shape == (len(steps),)
     busy = [
         (int(slot), now)
@@ -43,21 +43,21 @@ def shortest(steps, slots):
 @given(steps=st.lists(st.integers(1, 12), min_size=1, max_size=8), slots=st.integers(1, 3))
 def test_a_round_is_at_most_a_third_longer_than_the_shortest_possible(steps, slots):
     # longest first: at most 4/3 - 1/(3 slots) of the optimum (Graham 1969)
-    assert 3 * slots * pack(np.array(steps), slots).length <= (4 * slots - 1) * shortest(
+    assert 3 * slots * schedule_jobs(np.array(steps), slots).length <= (4 * slots - 1) * shortest(
         steps, slots
     )
 
 
 def test_a_deal_worked_by_hand():
     # longest first: 5 -> slot 0, 4 -> slot 1, 3 -> slot 1 (free at 4), 3 -> slot 0 (free at 5), 1 -> slot 1 (free at 7)
-    plan = pack(np.array([3, 5, 1, 4, 3]), 2)
+    plan = schedule_jobs(np.array([3, 5, 1, 4, 3]), 2)
     assert plan.slot.tolist() == [1, 0, 1, 1, 0]
     assert plan.start.tolist() == [4, 0, 7, 0, 5]
     assert plan.length == 8
 
 
 def test_no_jobs_take_no_steps():
-    assert pack(np.array([], dtype=np.int64), 3).length == 0
+    assert schedule_jobs(np.array([], dtype=np.int64), 3).length == 0
 
 
 @QUICK
@@ -71,7 +71,7 @@ def test_every_epoch_uses_every_sample_exactly_once_and_fills_only_its_last_batc
     count, epochs, size, seed
 ):
     samples = 7 + 3 * np.arange(count)
-    rows = batches(samples, epochs, size, np.random.default_rng(seed))
+    rows = draw_batches(samples, epochs, size, np.random.default_rng(seed))
     per_epoch = -(-count // size)
     assert rows.shape == (epochs * per_epoch, size)
     for epoch in rows.reshape(epochs, per_epoch, size):
@@ -79,23 +79,25 @@ def test_every_epoch_uses_every_sample_exactly_once_and_fills_only_its_last_batc
         assert (epoch[:-1] >= 0).all()
         assert (epoch.ravel()[count:] == -1).all()
         assert (epoch >= -1).all()
-    assert np.array_equal(rows, batches(samples, epochs, size, np.random.default_rng(seed)))
+    assert np.array_equal(rows, draw_batches(samples, epochs, size, np.random.default_rng(seed)))
 
 
 def test_every_epoch_and_every_seed_has_an_order_of_its_own():
-    one, other = batches(np.arange(100), 2, 100, np.random.default_rng(0))
+    one, other = draw_batches(np.arange(100), 2, 100, np.random.default_rng(0))
     assert not np.array_equal(one, other)
-    assert not np.array_equal(one, batches(np.arange(100), 1, 100, np.random.default_rng(1))[0])
+    assert not np.array_equal(
+        one, draw_batches(np.arange(100), 1, 100, np.random.default_rng(1))[0]
+    )
 
 
 def test_the_samples_given_are_not_shuffled_in_place():
     samples = np.arange(50)
-    batches(samples, 3, 10, np.random.default_rng(0))
+    draw_batches(samples, 3, 10, np.random.default_rng(0))
     assert np.array_equal(samples, np.arange(50))
 
 
 def test_every_sample_is_equally_likely_to_come_first():
     draws, rng = 4000, np.random.default_rng(5)
-    first = np.array([batches(np.arange(5), 1, 2, rng)[0, 0] for _ in range(draws)])
+    first = np.array([draw_batches(np.arange(5), 1, 2, rng)[0, 0] for _ in range(draws)])
     error = 5 * np.sqrt(0.2 * 0.8 / draws)  # five standard errors
     assert (np.abs(np.bincount(first, minlength=5) / draws - 0.2) <= error).all()

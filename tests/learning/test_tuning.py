@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedcohort.learning.tuning import slots_for
+from fedcohort.learning.tuning import suitable_slots
 
 CPU = torch.device("cpu")
 SLOTS = {  # 0.35 of those asked, where all train equally long; in eights
@@ -15,11 +15,11 @@ SLOTS = {  # 0.35 of those asked, where all train equally long; in eights
 
 @pytest.mark.parametrize(("asked", "slots"), SLOTS.values(), ids=SLOTS)
 def test_slots_grow_with_how_many_are_asked(asked, slots):
-    assert slots_for(asked, np.array([3, 3, 3]), CPU, bytes_per_slot=1) == slots
+    assert suitable_slots(asked, np.array([3, 3, 3]), CPU, bytes_per_slot=1) == slots
 
 
 def test_clients_that_end_early_make_room_for_others():
-    assert slots_for(80.0, np.array([4, 2, 2, 0]), CPU, bytes_per_slot=1) == 8  # half of 28
+    assert suitable_slots(80.0, np.array([4, 2, 2, 0]), CPU, bytes_per_slot=1) == 8  # half of 28
 
 
 def test_on_a_gpu_memory_is_the_limit(monkeypatch):
@@ -27,7 +27,7 @@ def test_on_a_gpu_memory_is_the_limit(monkeypatch):
     for name, value in free.items():
         monkeypatch.setattr(torch.cuda, name, lambda device, value=value: value)
     gpu = torch.device("cuda")
-    assert slots_for(100.0, np.array([1]), gpu, bytes_per_slot=1) == 64  # 0.7 of 100 is 70
+    assert suitable_slots(100.0, np.array([1]), gpu, bytes_per_slot=1) == 64  # 0.7 of 100 is 70
     assert (
-        slots_for(100.0, np.array([1]), gpu, bytes_per_slot=150) == 40
+        suitable_slots(100.0, np.array([1]), gpu, bytes_per_slot=150) == 40
     )  # 0.6 of 6,000 free and 4,000 kept is 6,000

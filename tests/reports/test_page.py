@@ -16,10 +16,12 @@ from fedcohort.lab.simulation import SimulationConfig, run, summary
 from fedcohort.paper import page as reproduction
 from fedcohort.paper import simulated
 from fedcohort.paper.registry import Experiment
+from fedcohort.reports.charts.curves import success_ratio
+from fedcohort.reports.charts.seeds import accuracy_over_seconds, curve_over_rounds, mean_and_sd
+from fedcohort.reports.findings import Findings, Scheme
 from fedcohort.reports.html import page as pages
-from fedcohort.reports.html.findings import Findings, Scheme
 from fedcohort.reports.html.page import page, write_page
-from fedcohort.reports.html.series import curve, over_seeds, over_time
+from fedcohort.reports.html.plots import as_plain
 from fedcohort.reports.pages import deployment
 
 EVIL = "<img src=x onerror=alert(1)>\"&'</script><script>alert(2)</script>"
@@ -116,7 +118,7 @@ def test_whatever_a_name_holds_is_shown_as_it_is_and_never_run():
         title=EVIL,
         kinds={EVIL: {EVIL: scheme([[1, 2]])}, "b": {EVIL: scheme([[1, 2]])}},
         tables={EVIL: [{EVIL: EVIL, "x": EVIL}]},
-        fates={EVIL: {"arrived": 2, EVIL: 1}},
+        outcomes={EVIL: {"arrived": 2, EVIL: 1}},
         lead=[EVIL],
         notes=[EVIL],
         settings={EVIL: EVIL},
@@ -140,7 +142,7 @@ def test_a_figure_for_which_nothing_was_recorded_is_left_out():
 
 
 def test_means_are_over_the_seeds_that_have_a_value():
-    mean, spread = over_seeds(np.array([[0.0, 1.0, np.nan], [2.0, np.nan, np.nan]]))
+    mean, spread = mean_and_sd(np.array([[0.0, 1.0, np.nan], [2.0, np.nan, np.nan]]))
     np.testing.assert_array_equal(mean, [1.0, 1.0, np.nan])
     np.testing.assert_array_equal(spread, [np.sqrt(2), np.nan, np.nan])
 
@@ -149,12 +151,16 @@ def test_a_curve_is_of_the_seeds_that_came_the_furthest_and_does_not_change_its_
     values = np.array(
         [[0.0, np.nan, 1.0, np.nan], [2.0, np.nan, 3.0, np.nan], [9.0, np.nan, np.nan, np.nan]]
     )
-    assert curve(values) == {"x": [1, 3], "y": [1, 2], "sd": [1.414, 1.414]}
-    assert curve(np.full((2, 3), np.nan)) == {"x": [], "y": [], "sd": []}
+    curve = curve_over_rounds(values)
+    assert curve.x.tolist() == [1, 3]
+    assert curve.mean.tolist() == [1, 2]
+    np.testing.assert_allclose(curve.sd, [2**0.5, 2**0.5])
+    assert all(part.size == 0 for part in curve_over_rounds(np.full((2, 3), np.nan)))
 
 
 def test_a_long_curve_is_thinned_and_keeps_both_ends():
-    found = curve(np.arange(5000.0)[None])
+    chart = as_plain(success_ratio({"kind": {"random": np.arange(5000.0)[None]}}))
+    found = chart["choices"]["kind"][0]["data"]
     assert len(found["x"]) <= 150
     assert (found["x"][0], found["x"][-1]) == (1, 5000)
     assert all(
@@ -166,10 +172,10 @@ def test_at_each_moment_the_last_accuracy_tested_counts():
     one = scheme(
         [[1, 1, 1]], accuracy=np.array([[0.1, np.nan, 0.5]]), seconds=np.array([[1.0, 1.0, 2.0]])
     )
-    found = over_time(one)  # tested after 1 s and 4 s
-    assert (found["x"][0], found["x"][-1]) == (1, 4)
-    assert [y for x, y in zip(found["x"], found["y"], strict=True) if x < 4] == [0.1, 0.1]
-    assert found["y"][-1] == 0.5
+    found = accuracy_over_seconds(one)  # tested after 1 s and 4 s
+    assert (found.x[0], found.x[-1]) == (1, 4)
+    assert [y for x, y in zip(found.x, found.mean, strict=True) if x < 4] == [0.1, 0.1]
+    assert found.mean[-1] == 0.5
 
 
 def test_a_page_that_cannot_be_made_leaves_the_old_one(folder, monkeypatch):
@@ -238,7 +244,7 @@ def test_a_flower_run_has_a_page_with_what_came_of_each_client(tmp_path):
     journal(tmp_path, ROUNDS)
     (tmp_path / "run.json").write_text('{"rounds": 9, "selector": "e3cs-0.5"}')
     found = findings(tmp_path)
-    assert found.fates == {"a": {"arrived": 2}, "b": {"lost": 1}, "c": {"stopped": 1}}
+    assert found.outcomes == {"a": {"arrived": 2}, "b": {"lost": 1}, "c": {"stopped": 1}}
     assert "9 rounds were asked for" in found.lead[0]
     assert found.allocations["this run"].capped.tolist() == [
         [False, False, False],

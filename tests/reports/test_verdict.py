@@ -1,6 +1,6 @@
 import numpy as np
 
-from fedcohort.reports.html.findings import Findings, Scheme
+from fedcohort.reports.findings import Findings, Scheme
 from fedcohort.reports.html.verdict import about, verdict
 
 

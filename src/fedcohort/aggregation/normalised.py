@@ -15,7 +15,7 @@ def normalised(step: Any, arrived: Any) -> Any:
     Returns:
         The change of each run's model [R, P].
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from fedcohort.aggregation.normalised import normalised
         >>> normalised(np.array([[0.5, 1.0]]), np.array([0.25])).tolist()

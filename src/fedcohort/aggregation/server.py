@@ -20,7 +20,7 @@ def server_step(
     Returns:
         The new models [R, P] and the new velocity [R, P].
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from fedcohort.aggregation.server import server_step
         >>> half = np.array([0.5])

@@ -15,10 +15,8 @@ from torch.nn.functional import cross_entropy
 
 from fedcohort.arrays import Bools, Ints
 from fedcohort.bench.machine import Row, machine, row
-from fedcohort.learning.engine import Engine, Options, Run
-from fedcohort.learning.flat import flat_weights, views
-from fedcohort.learning.local import Sgd
-from fedcohort.learning.models import make_model
+from fedcohort.learning import Engine, Options, Run, Sgd, make_model
+from fedcohort.learning.weights import flat_weights, named_weights
 from fedcohort.rng import stream
 from fedcohort.world.classes import class_rates
 from fedcohort.world.durations import local_epochs
@@ -142,7 +140,7 @@ def _bare_client(task: tuple[Any, int, int]) -> Any:
     module, sgd = _bare["module"], Sgd()
     with torch.no_grad():
         for parameter, value in zip(
-            module.parameters(), views(torch.from_numpy(weights), module).values(), strict=True
+            module.parameters(), named_weights(torch.from_numpy(weights), module).values(), strict=True
         ):
             parameter.copy_(value)
     optimiser = torch.optim.SGD(module.parameters(), lr=sgd.rate, momentum=sgd.momentum)

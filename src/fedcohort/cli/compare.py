@@ -178,21 +178,17 @@ def draw(of: ComparisonConfig, out: Path) -> str:
     from fedcohort.files import load_arrays
     from fedcohort.lab.config import curves
     from fedcohort.lab.records import read_records
-    from fedcohort.reports.figures import (
-        accuracy_over_rounds,
-        available,
-        labels_per_client,
-        save_figures,
-    )
+    from fedcohort.reports.charts.clients import labels_per_client
+    from fedcohort.reports.charts.curves import accuracy_over_rounds
+    from fedcohort.reports.figures import has_matplotlib, save_figures
     from fedcohort.reports.report import NO_FIGURES
 
-    if not available():
+    if not has_matplotlib():
         return NO_FIGURES
     figures = {"accuracy": accuracy_over_rounds(curves(of, read_records(out, of, of.rounds)))}
     owners = load_arrays(out / "owners.npz")
-    figures |= {
-        f"owners-{partition}": labels_per_client(counts) for partition, counts in owners.items()
-    }
+    for partition, counts in owners.items():
+        figures[f"owners-{partition}"] = labels_per_client({"": counts})
     paths = save_figures(figures, out)
     return f"Figures: {', '.join(path.name for path in paths if path.suffix == '.png')}"
 

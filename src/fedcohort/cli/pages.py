@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from fedcohort.paper import page as reproduction
-from fedcohort.reports.html.findings import Findings
+from fedcohort.reports.findings import Findings
 from fedcohort.reports.html.page import NO_PAGE, write_page
 from fedcohort.reports.pages import comparison, deployment, simulation
 

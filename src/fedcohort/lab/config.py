@@ -168,8 +168,8 @@ def _check_learning(of: ComparisonConfig) -> None:
     """Refuse names that the learning part does not know; without PyTorch nothing is trained, and what is read was checked."""
     try:
         # imported here, not at the top: `--help` must not load PyTorch
-        from fedcohort.learning.engine import MODES, PRECISIONS
         from fedcohort.learning.models import MODELS
+        from fedcohort.learning.options import MODES, PRECISIONS
     except ModuleNotFoundError:
         return
     check_choice("model", of.model, MODELS)

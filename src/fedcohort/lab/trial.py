@@ -15,9 +15,7 @@ from fedcohort.files import save_arrays
 from fedcohort.lab import folder as rundir
 from fedcohort.lab.config import ComparisonConfig, RunKey, run_keys
 from fedcohort.lab.recorder import AllocationRecorder
-from fedcohort.learning.engine import Engine, Options, Run
-from fedcohort.learning.local import Sgd
-from fedcohort.learning.models import make_model
+from fedcohort.learning import Engine, Options, Run, Sgd, make_model
 from fedcohort.rng import stream
 from fedcohort.rounds import Record, play
 from fedcohort.selection.lockstep import Lockstep

@@ -1,1 +1,12 @@
-"""WHAT IS LEARNT: models, local updates of many clients at once, aggregation rules, the engine. Needs PyTorch."""
+"""WHAT IS LEARNT: models, local updates of many clients at once, and the engine.
+
+Needs PyTorch.
+"""
+
+from fedcohort.learning.engine import Engine
+from fedcohort.learning.models import MODELS, make_model
+from fedcohort.learning.options import Options
+from fedcohort.learning.run import Run
+from fedcohort.learning.sgd import Sgd
+
+__all__ = ["MODELS", "Engine", "Options", "Run", "Sgd", "make_model"]

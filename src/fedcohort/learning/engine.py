@@ -1,98 +1,71 @@
-"""The engine: the models of all runs in lock-step, the data on one device, one batch of local updates per round."""
+"""The engine: the models of all runs in lock-step, on one device.
+
+It holds the data on the device and trains one batch of local updates per round.
+"""
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from fedcohort.aggregation.registry import AGGREGATIONS
 from fedcohort.aggregation.server import server_step
 from fedcohort.arrays import Bools, Floats, Ints
-from fedcohort.checks import MAX_COUNT, check_array, check_choice, check_int, check_range
-from fedcohort.learning.fitting import refuse_unfit
-from fedcohort.learning.flat import flat_weights, forward_of
-from fedcohort.learning.layers import for_many_models
-from fedcohort.learning.local import Jobs, OneByOne, Sgd, Together, Trained, compiled
-from fedcohort.learning.schedule import batches
-from fedcohort.learning.tuning import faster, slots_for
+from fedcohort.learning.evaluation import Evaluator
+from fedcohort.learning.inputs import check_inputs
+from fedcohort.learning.options import PRECISIONS, Options, find_device
+from fedcohort.learning.run import Run
+from fedcohort.learning.schedule import draw_batches
+from fedcohort.learning.sgd import Sgd
+from fedcohort.learning.trainers import BatchedTrainer, Jobs, LocalUpdates, SequentialTrainer
+from fedcohort.learning.tuning import fastest_mode, suitable_slots
+from fedcohort.learning.weights import flat_weights
 from fedcohort.learning.workers import Workers
 from fedcohort.rng import stream
 from fedcohort.rounds import Returned
 
-PRECISIONS = {"float32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16}
-MODES = ("auto", "together", "one-by-one")
-EVALUATION_BATCH = 2500
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """One of the runs in lock-step: who owns what, and how its clients and its server learn.
-
-    train, test: samples of each client; epochs [K]; mu: FedProx's coefficient, 0 for FedAvg.
-    """
-
-    seed: int
-    train: Sequence[Ints]
-    test: Ints
-    epochs: Ints
-    mu: float = 0.0
-    aggregation: str = "paper"
-    server_rate: float = 1.0
-    server_momentum: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_choice("aggregation", self.aggregation, AGGREGATIONS)
-        check_range("mu", self.mu, 0.0, 1e6)
-        empty = [client for client, samples in enumerate(self.train) if not len(samples)]
-        if empty or not len(self.train):
-            raise ValueError(
-                f"train must hold at least one sample per client, got none for client {[*empty, 0][0]}"
-            )
-        if not len(self.test):
-            raise ValueError("test must hold at least one sample, got none")
-        epochs = check_array("epochs", self.epochs, (len(self.train),), 1, MAX_COUNT)
-        if (epochs != np.floor(epochs)).any():
-            raise ValueError(
-                f"epochs must be whole numbers, got {epochs[epochs != np.floor(epochs)][0]}"
-            )
-
-    @property
-    def shares(self) -> Floats:
-        """Each client's share of all training samples."""
-        sizes: Floats = np.array([len(samples) for samples in self.train], dtype=np.float64)
-        return np.asarray(sizes / sizes.sum())
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to compute; float32 is the reference.
-
-    mode: "together", "one-by-one", or "auto": on a CPU whichever a short measurement finds faster, on a GPU together.
-    max_norm: longest change a client may return; what is longer, or not finite, is rejected as a failure.
-    """
-
-    device: str = "cpu"
-    precision: str = "float32"
-    compiled: bool = False
-    mode: str = "auto"
-    slots: int | None = None
-    max_norm: float = float("inf")
-
-    def __post_init__(self) -> None:
-        check_choice("mode", self.mode, MODES)
-        check_choice("precision", self.precision, PRECISIONS)
-        if self.slots is not None:
-            check_int("slots", self.slots, 1, MAX_COUNT)
-        if not self.max_norm > 0:
-            raise ValueError(f"max_norm must be above 0, got {self.max_norm!r}")
-
 
 class Engine:
-    """Trains, aggregates and evaluates all runs; the loop tells it who is asked and whose answer arrives."""
+    """Trains, aggregates and evaluates R runs in lock-step.
+
+    The loop `fedcohort.play` says which clients are asked and whose update arrives.
+
+    Args:
+        modules: Initial model of each run, R modules with the same parameters. The engine moves
+            the first to the device and uses it for the forward pass of all.
+        x: Inputs of all samples, [N, ...], float32.
+        y: Labels of all samples, [N], int64, from 0.
+        runs: The R runs, all with the same number of clients K.
+        sgd: Local optimiser of the clients.
+        options: How to compute; on the CPU in float32 by default.
+
+    Attributes:
+        models: Current weights of every run, [R, P].
+        velocity: Server momentum of every run, [R, P].
+        mode: How the engine trains, "together" or "one-by-one".
+        slots: Number of clients that step side by side; None until the first round that trains,
+            unless the options give it.
+        client_steps: Number of SGD steps so far, over all clients and runs.
+
+    Raises:
+        ValueError: If models, samples, runs and options do not fit together.
+
+    Examples:
+        >>> import numpy as np, torch
+        >>> from fedcohort.learning import Engine, Options, Run, Sgd, make_model
+        >>> x, y = torch.randn(30, 5), torch.arange(30) % 3
+        >>> owned = [np.arange(0, 10), np.arange(10, 20)]
+        >>> run = Run(seed=0, train=owned, test=np.arange(20, 30), epochs=np.array([1, 2]))
+        >>> model = make_model("mlp", shape=(5,), classes=3, seed=0)
+        >>> engine = Engine([model], x, y, [run], Sgd(), Options(mode="one-by-one"))
+        >>> engine.train(0, np.array([[0, 1]]), np.array([[True, False]])).valid
+        array([[ True, False]])
+        >>> accuracy, loss = engine.evaluate()
+        >>> accuracy.shape, loss.shape
+        ((1,), (1,))
+    """
 
     def __init__(
         self,
@@ -103,240 +76,236 @@ class Engine:
         sgd: Sgd,
         options: Options | None = None,
     ) -> None:
-        self.options = options = options or Options()
-        self.device = device_of(options.device)
-        if self.device.type == "cpu" and options.precision != "float32":
-            raise ValueError(f"precision must be float32 on a CPU, got {options.precision!r}")
-        refuse_unfit(modules, x, y, [(run.train, run.test) for run in runs])
-        self.runs, self.sgd, self.module = list(runs), sgd, modules[0].to(self.device)
-        self.x, self.y = x.to(self.device), y.to(self.device)
+        self.options = options or Options()
+        self.device = find_device(self.options.device)
+        precision = self.options.precision
+        if self.device.type == "cpu" and precision != "float32":
+            raise ValueError(f"precision must be float32 on a CPU, got {precision!r}")
+        check_inputs(modules, x, y, runs)
+
+        self.runs = list(runs)
+        self.sgd = sgd
+        self.module = modules[0].to(self.device)
+        self.x = x.to(self.device)
+        self.y = y.to(self.device)
         self.models = torch.stack([flat_weights(module).to(self.device) for module in modules])
         self.velocity = torch.zeros_like(self.models)
-        self.shares = torch.tensor(
-            np.stack([run.shares for run in runs]), dtype=torch.float32, device=self.device
-        )
-        self.workers = Workers(
-            self.module, (os.cpu_count() or 1) if self.device.type == "cpu" else 0
-        )
-        self._dtype = PRECISIONS[options.precision]
+        shares = np.stack([run.shares for run in self.runs])
+        self.shares = torch.tensor(shares, dtype=torch.float32, device=self.device)
+
+        self._dtype = PRECISIONS[precision]
+        threads = 0
+        if self.device.type == "cpu":
+            threads = os.cpu_count() or 1
         if self.device.type == "cuda":
-            torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = (
-                options.precision == "tf32"
-            )
+            torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+            torch.backends.cudnn.allow_tf32 = precision == "tf32"
             torch.backends.cudnn.benchmark = True  # evaluation repeats the same shapes
-        self._compiled = options.compiled and self.device.type == "cuda"
-        self._compiled_forward = (
-            compiled(forward_of(for_many_models(self.module.eval()))) if self._compiled else None
-        )
-        self.slots = options.slots  # unless given, decided in the first round that trains
-        self.mode = self._choose_mode() if options.mode == "auto" else options.mode
-        self._trainer: Together | OneByOne | None = None
-        self._tests: dict[int, tuple[Ints, Tensor, Tensor]] = {}
+        self._compiled = self.options.compiled and self.device.type == "cuda"
+
+        self.workers = Workers(self.module, threads)
+        self._evaluator = Evaluator(self.workers, self.x, self.y, self._dtype, self._compiled)
+        self._trainer: BatchedTrainer | SequentialTrainer | None = None
+        self.slots = self.options.slots
+        self.mode = self.options.mode
+        if self.mode == "auto":
+            self.mode = self._choose_mode()
         self.client_steps = 0
 
     def train(self, round: int, clients: Ints, arrived: Bools) -> Returned:
-        """Train the clients [R, k] whose update arrives, drop what is not valid, and move every run's model."""
-        places = np.argwhere(arrived)
-        job_run, job_client = places[:, 0], clients[arrived]
-        valid, loss = np.zeros(arrived.shape, dtype=np.bool_), np.full(arrived.shape, np.nan)
+        """Train the clients whose update arrives and move every run's model.
+
+        An update that is not finite, or longer than `Options.max_norm`, is invalid and dropped.
+
+        Args:
+            round: Number of the round; with the run's seed it decides the order of samples.
+            clients: Clients that each run asks, [R, k].
+            arrived: Whether their update arrives, [R, k]. Other clients are not trained.
+
+        Returns:
+            Which updates are valid, and the mean training loss of each, nan where invalid.
+        """
+        valid = np.zeros(arrived.shape, dtype=np.bool_)
+        loss = np.full(arrived.shape, np.nan)
         change = torch.zeros_like(self.models)
         weight = torch.zeros(len(self.runs), device=self.device)
+
+        job_run = np.argwhere(arrived)[:, 0]
+        job_client = clients[arrived]
         if job_run.size:
-            jobs = self._jobs(round, job_run, job_client)
-            trained = self.trainer(jobs, cohort=clients.shape[1]).train(self.models, jobs)
-            good = self._valid(trained)
-            change, weight = self._sums(trained.change, good, job_run, job_client)
-            valid[arrived], loss[arrived] = good.cpu().numpy(), trained.loss.double().cpu().numpy()
+            jobs = self._make_jobs(round, job_run, job_client)
+            updates = self._train_jobs(jobs, cohort_size=clients.shape[1])
+            is_valid = self._is_valid(updates)
+            change, weight = self._weighted_sums(updates.change, is_valid, job_run, job_client)
+            valid[arrived] = is_valid.cpu().numpy()
+            loss[arrived] = updates.loss.double().cpu().numpy()
+
         self._aggregate(change, weight)
         return Returned(valid, np.where(valid, loss, np.nan))
 
     def losses(self, runs: Sequence[int], clients: Ints) -> Floats:
-        """Return the mean loss [n, d] of each run's current model on the training data of these clients [n, d]."""
+        """Return the mean loss of current models on the training data of clients.
 
-        def of_run(place: int) -> Floats:
-            parts = [self.runs[runs[place]].train[client] for client in clients[place]]
-            each, _ = self._outputs(runs[place], *self._gather(np.concatenate(parts)))
-            borders = np.cumsum([0, *(len(part) for part in parts)])
-            sums: Floats = np.add.reduceat(each.double().cpu().numpy(), borders[:-1])
-            return np.asarray(sums / np.diff(borders))
+        Args:
+            runs: Positions of n runs.
+            clients: For each of these runs, d clients, [n, d].
 
-        return np.stack(self.workers.map(of_run, range(len(runs))))
+        Returns:
+            Mean loss of each run's model on the training data of each client, [n, d].
+        """
+
+        def run_losses(row: int) -> Floats:
+            return self._client_losses(runs[row], clients[row])
+
+        return np.stack(self.workers.map(run_losses, range(len(runs))))
 
     def evaluate(self, samples: Ints | None = None) -> tuple[Floats, Floats]:
-        """Return accuracy and mean loss of every run [R] on the data its clients reserved, or on these samples."""
+        """Return the accuracy and the mean loss of every run's model.
 
-        def of_run(run: int) -> Tensor:
-            each, right = self._outputs(
-                run, *self._test_data(self.runs[run].test if samples is None else samples)
-            )
-            return torch.stack([right.double().mean(), each.double().mean()])
+        Args:
+            samples: Samples to test all runs on, as positions in the data; by default each run's
+                own test samples.
 
-        accuracy, loss = (
-            torch.stack(self.workers.map(of_run, range(len(self.runs)))).cpu().numpy().T
-        )
+        Returns:
+            Accuracy [R] and mean loss [R].
+        """
+
+        def accuracy_and_loss(run: int) -> Tensor:
+            tested = self.runs[run].test if samples is None else samples
+            losses, correct = self._evaluator.test_outputs(self.models[run], tested)
+            return torch.stack([correct.double().mean(), losses.double().mean()])
+
+        results = self.workers.map(accuracy_and_loss, range(len(self.runs)))
+        accuracy, loss = torch.stack(results).cpu().numpy().T
         return accuracy, loss
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return all that training changes."""
+        """Return everything that training changes: models [R, P] and velocity [R, P]."""
         return {"models": self.models, "velocity": self.velocity}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Continue from a state; one of another model or number of runs is refused."""
-        for name, mine in self.state_dict().items():
-            if name not in state or state[name].shape != mine.shape:
-                got = tuple(state[name].shape) if name in state else "nothing"
-                raise ValueError(
-                    f"{name} of the state must have shape {tuple(mine.shape)}, got {got}"
-                )
-        self.models, self.velocity = (
-            state["models"].to(self.device),
-            state["velocity"].to(self.device),
-        )
+        """Continue from a state that `state_dict` returned.
+
+        Args:
+            state: State of an engine with the same model and the same number of runs.
+
+        Raises:
+            ValueError: If a part is missing or has another shape; the engine is unchanged.
+        """
+        for name, current in self.state_dict().items():
+            if name in state and state[name].shape == current.shape:
+                continue
+            got = tuple(state[name].shape) if name in state else "nothing"
+            expected = tuple(current.shape)
+            raise ValueError(f"{name} of the state must have shape {expected}, got {got}")
+        self.models = state["models"].to(self.device)
+        self.velocity = state["velocity"].to(self.device)
 
     @property
     def model_bytes(self) -> int:
-        """Size of one model as it is sent, in float32."""
+        """Size in bytes of one model as a server sends it, in float32."""
         return 4 * self.models.shape[1]
 
-    def trainer(self, jobs: Jobs, cohort: int) -> Together | OneByOne:
-        """Return the way of training, built at the first round that trains."""
-        self.client_steps += sum(len(rows) for rows in jobs.batches)
+    def _train_jobs(self, jobs: Jobs, cohort_size: int) -> LocalUpdates:
+        """Train the jobs; the first round that trains builds the trainer."""
+        self.client_steps += int(jobs.steps.sum())
         if self._trainer is None:
-            self.slots = self.slots or self._suitable_slots(cohort)
+            self.slots = self.slots or self._choose_slots(cohort_size)
             self._trainer = self._make_trainer(self.mode, self.slots)
-        return self._trainer
+        return self._trainer.train(self.models, jobs)
 
-    def _make_trainer(self, mode: str, slots: int) -> Together | OneByOne:
+    def _make_trainer(self, mode: str, slots: int) -> BatchedTrainer | SequentialTrainer:
         if mode == "one-by-one":
-            return OneByOne(self.workers, self.x, self.y, self.sgd)
-        return Together(self.workers, self.x, self.y, self.sgd, slots, self._dtype, self._compiled)
+            return SequentialTrainer(self.workers, self.x, self.y, self.sgd)
+        return BatchedTrainer(
+            self.workers, self.x, self.y, self.sgd, slots, self._dtype, self._compiled
+        )
 
-    def _suitable_slots(self, cohort: int) -> int:
-        each = [zip(run.train, run.epochs.tolist(), strict=True) for run in self.runs]
-        steps = np.array(
-            [
-                epochs * -(-len(samples) // self.sgd.batch_size)
-                for run in each
-                for samples, epochs in run
-            ]
-        )
-        # of weights, gradients and activations, what surely suffices
-        bytes_per_slot = 10 * self.model_bytes + 400 * self.sgd.batch_size * self.x[:1].numel() * 4
-        return slots_for(
-            cohort * len(self.runs) / self.workers.count, steps, self.device, bytes_per_slot
-        )
+    def _choose_slots(self, cohort_size: int) -> int:
+        steps = []
+        for run in self.runs:
+            for samples, epochs in zip(run.train, run.epochs.tolist(), strict=True):
+                steps.append(epochs * -(-len(samples) // self.sgd.batch_size))
+        asked = cohort_size * len(self.runs) / self.workers.count
+        # A generous estimate of the memory for weights, gradients and activations.
+        activation_bytes = 400 * self.sgd.batch_size * self.x[:1].numel() * 4
+        bytes_per_slot = 10 * self.model_bytes + activation_bytes
+        return suitable_slots(asked, np.array(steps), self.device, bytes_per_slot)
 
     def _choose_mode(self) -> str:
-        """Return the faster way for this model on this machine, by a short measurement of the same few jobs."""
+        """Return the faster mode for this model and machine, measured on a few short jobs."""
         if self.device.type != "cpu":
             return "together"
-        enough = min(len(self.runs), 4)
+        num_runs = min(len(self.runs), 4)
         clients = np.arange(min(8, len(self.runs[0].train)))
-        whole = self._jobs(0, np.repeat(np.arange(enough), clients.size), np.tile(clients, enough))
-        jobs = Jobs(whole.run, [rows[:3] for rows in whole.batches], whole.mu)
-        busy = -(
-            -whole.run.size // self.workers.count
-        )  # slots without a job would count against stepping together
-        slots = min(busy, self.slots or busy)
-        return faster(
-            {mode: self._make_trainer(mode, slots) for mode in ("together", "one-by-one")},
-            self.models,
-            jobs,
-        )
+        job_run = np.repeat(np.arange(num_runs), clients.size)
+        jobs = self._make_jobs(0, job_run, np.tile(clients, num_runs))
+        short_jobs = Jobs(jobs.run, [rows[:3] for rows in jobs.batches], jobs.mu)
 
-    def _jobs(self, round: int, run: Ints, client: Ints) -> Jobs:
-        orders = []
-        for r, c in zip(run.tolist(), client.tolist(), strict=True):
-            chance = stream(self.runs[r].seed, "batches", round, c)
-            orders.append(
-                batches(
-                    self.runs[r].train[c], int(self.runs[r].epochs[c]), self.sgd.batch_size, chance
-                )
-            )
-        return Jobs(run, orders, torch.tensor([self.runs[r].mu for r in run.tolist()]))
+        # No more slots than jobs: idle slots would count against training together.
+        jobs_per_worker = -(-job_run.size // self.workers.count)
+        slots = min(jobs_per_worker, self.slots or jobs_per_worker)
+        trainers = {
+            "together": self._make_trainer("together", slots),
+            "one-by-one": self._make_trainer("one-by-one", slots),
+        }
+        return fastest_mode(trainers, self.models, short_jobs)
 
-    def _valid(self, trained: Trained) -> Tensor:
-        norms = torch.linalg.vector_norm(trained.change, dim=1)
-        sound: Tensor = (
-            torch.isfinite(norms) & torch.isfinite(trained.loss) & (norms <= self.options.max_norm)
-        )
-        return sound
+    def _make_jobs(self, round: int, job_run: Ints, job_client: Ints) -> Jobs:
+        """Return one job per client, each with its own stream of random batches."""
+        batches = []
+        mu = []
+        for position, client in zip(job_run.tolist(), job_client.tolist(), strict=True):
+            run = self.runs[position]
+            rng = stream(run.seed, "batches", round, client)
+            epochs = int(run.epochs[client])
+            batches.append(draw_batches(run.train[client], epochs, self.sgd.batch_size, rng))
+            mu.append(run.mu)
+        return Jobs(job_run, batches, torch.tensor(mu))
 
-    def _sums(self, change: Tensor, good: Tensor, run: Ints, client: Ints) -> tuple[Tensor, Tensor]:
-        """Return sum of share_i (Theta_i - Theta) [R, P] and of the shares [R], in an order that never changes."""
-        where = torch.from_numpy(run).to(self.device)
-        share = self.shares[where, torch.from_numpy(client).to(self.device)] * good
-        matrix = torch.zeros((len(self.runs), run.size), device=self.device)
-        matrix[where, torch.arange(run.size, device=self.device)] = share
-        return matrix @ torch.where(good[:, None], change, 0.0), matrix.sum(dim=1)
+    def _is_valid(self, updates: LocalUpdates) -> Tensor:
+        """Return which updates [J] are finite and not longer than the bound."""
+        norms = torch.linalg.vector_norm(updates.change, dim=1)
+        is_finite = torch.isfinite(norms) & torch.isfinite(updates.loss)
+        is_valid: Tensor = is_finite & (norms <= self.options.max_norm)
+        return is_valid
+
+    def _weighted_sums(
+        self, change: Tensor, is_valid: Tensor, job_run: Ints, job_client: Ints
+    ) -> tuple[Tensor, Tensor]:
+        """Return the sum of share_i (Theta_i - Theta), [R, P], and of the shares, [R].
+
+        One matrix product adds up in the same order every time.
+        """
+        run = torch.from_numpy(job_run).to(self.device)
+        client = torch.from_numpy(job_client).to(self.device)
+        job = torch.arange(job_run.size, device=self.device)
+        weights = torch.zeros((len(self.runs), job_run.size), device=self.device)
+        weights[run, job] = self.shares[run, client] * is_valid
+        return weights @ torch.where(is_valid[:, None], change, 0.0), weights.sum(dim=1)
 
     def _aggregate(self, change: Tensor, weight: Tensor) -> None:
-        of_rule = {
-            name: rule(change, weight)
-            for name, rule in AGGREGATIONS.items()
-            if any(r.aggregation == name for r in self.runs)
-        }
+        """Move every run's model by its own rule; a run without a valid update stays."""
+        changes = {}
+        for name in {run.aggregation for run in self.runs}:
+            changes[name] = AGGREGATIONS[name](change, weight)
         chosen = torch.stack(
-            [of_rule[run.aggregation][place] for place, run in enumerate(self.runs)]
+            [changes[run.aggregation][position] for position, run in enumerate(self.runs)]
         )
         rate = torch.tensor([run.server_rate for run in self.runs], device=self.device)
         momentum = torch.tensor([run.server_momentum for run in self.runs], device=self.device)
-        some, remembers = (weight > 0)[:, None], (momentum > 0)[:, None]
         models, velocity = server_step(self.models, chosen, self.velocity, rate, momentum)
-        self.models = torch.where(some, models, self.models)
-        self.velocity = torch.where(
-            some & remembers, velocity, self.velocity
-        )  # zeros without momentum: small checkpoints
 
-    def _gather(self, samples: Ints) -> tuple[Tensor, Tensor]:
-        """Return inputs and labels of these samples, ready for the forward pass."""
-        at = torch.from_numpy(samples).to(self.device)
-        x = self.x[at].to(self._dtype)
-        return x if self._compiled else _fast_layout(x), self.y[at]
+        has_update = (weight > 0)[:, None]
+        has_momentum = (momentum > 0)[:, None]
+        self.models = torch.where(has_update, models, self.models)
+        # Without momentum the velocity stays zero, which keeps checkpoints small.
+        self.velocity = torch.where(has_update & has_momentum, velocity, self.velocity)
 
-    def _test_data(self, samples: Ints) -> tuple[Tensor, Tensor]:
-        """Return the same for test samples, gathered once: runs that share a partition share them."""
-        if id(samples) not in self._tests:
-            self._tests[id(samples)] = (
-                samples,
-                *self._gather(samples),
-            )  # kept, so that no other array gets its id
-        return self._tests[id(samples)][1:]
-
-    @torch.no_grad()
-    def _outputs(self, run: int, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the loss of each sample and whether it was classified right."""
-        weights, forward = (
-            self.models[run].to(self._dtype),
-            forward_of(self.workers.module().eval()),
-        )
-        of_whole_batches = self._compiled_forward or forward  # compiled for one shape
-        losses, rights = [], []
-        for part, labels in zip(
-            torch.split(x, EVALUATION_BATCH), torch.split(y, EVALUATION_BATCH), strict=True
-        ):
-            logits = (of_whole_batches if len(part) == EVALUATION_BATCH else forward)(
-                weights, part
-            ).float()
-            losses.append(cross_entropy(logits, labels, reduction="none"))
-            rights.append(logits.argmax(dim=1) == labels)
-        return torch.cat(losses), torch.cat(rights)
-
-
-def _fast_layout(x: Tensor) -> Tensor:
-    """Return images with channels last in memory on a GPU, where convolutions are faster so."""
-    return x.contiguous(memory_format=torch.channels_last) if x.is_cuda and x.ndim == 4 else x
-
-
-def device_of(name: str) -> torch.device:
-    """Return a device that works here; auto: a GPU if there is one."""
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        device = torch.device(name)
-        torch.zeros(1, device=device).item()
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise ValueError(
-            f"device must be one that PyTorch can use here, got {name!r}: {str(error).splitlines()[0]}"
-        ) from None
-    return device
+    def _client_losses(self, run: int, clients: Ints) -> Floats:
+        """Return the mean loss [d] of one run's model on the training data of d clients."""
+        parts = [self.runs[run].train[client] for client in clients]
+        losses, _ = self._evaluator.outputs(self.models[run], np.concatenate(parts))
+        borders = np.cumsum([0, *(len(part) for part in parts)])
+        sums: Floats = np.add.reduceat(losses.double().cpu().numpy(), borders[:-1])
+        return np.asarray(sums / np.diff(borders))

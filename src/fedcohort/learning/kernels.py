@@ -1,8 +1,11 @@
-"""Kernels of our own for a GPU: what the compiler makes of these operations spends most of its time on computing places.
+"""Kernels of our own for a GPU, in Triton.
 
-Each program works on some pixels, on all channels of each, so that places are computed once per pixel. Images are [N, H, W, C],
-patches are taken from [N, C, H, W]. The operations know batching and differentiation (`vmap`, `grad`), not the compiler's own
-tracer of Python: trace them away first (`local.compiled`).
+The compiled versions of these operations spend most of their time on index arithmetic. Here each
+program works on some pixels and on all channels of each, so that it computes offsets once per
+pixel. Pooling takes images [N, H, W, C], patches are taken from images [N, C, H, W].
+
+The operations support batching and differentiation (`vmap`, `grad`), but not the compiler's
+tracer of Python code: trace them away first (`compilation.compile_at_first_call`).
 """
 
 # mypy: disable-error-code="no-untyped-def,untyped-decorator,no-untyped-call"
@@ -15,96 +18,151 @@ from torch import Tensor
 from torch.library import custom_op
 from torch.nn.functional import fold
 
-from fedcohort.learning.layers import ALIGNED
+from fedcohort.learning.layers import ROW_MULTIPLE
 from fedcohort.learning.models import pooled_side
 
-# numbers and warps per program: the fastest of a grid on one H200
-MAXIMA, WINNERS, PATCHES = (1024, 4), (2048, 4), (4096, 1)
+# Numbers and warps per program: the fastest of a grid on one H200.
+MAX_POOL_TILE = (1024, 4)
+MAX_POOL_SLOPE_TILE = (2048, 4)
+PATCHES_TILE = (4096, 1)
 
 
+# Maxima `out` and their positions in the window `winner`, both [N, OH, OW, C], of windows of
+# images x [N, H, W, C]. OVER: windows may reach over the border.
 @triton.jit
-def _maxima(
-    x, out, winner, pixels, H, W, OH, OW,
-    C: tl.constexpr, WIDE: tl.constexpr, K: tl.constexpr, STRIDE: tl.constexpr, PIXELS: tl.constexpr, OVER: tl.constexpr,
-):  # fmt: skip
+def _max_pool_kernel(
+    x,
+    out,
+    winner,
+    pixels,
+    H,
+    W,
+    OH,
+    OW,
+    C: tl.constexpr,
+    WIDE: tl.constexpr,
+    K: tl.constexpr,
+    STRIDE: tl.constexpr,
+    PIXELS: tl.constexpr,
+    OVER: tl.constexpr,
+):
     pixel = tl.program_id(0) * PIXELS + tl.arange(0, PIXELS)
     channel = tl.arange(0, WIDE)[None, :]
     inside = (pixel < pixels)[:, None] & (channel < C)
-    image, row, column = pixel // (OH * OW), (pixel // OW) % OH, pixel % OW
+    image = pixel // (OH * OW)
+    row = (pixel // OW) % OH
+    column = pixel % OW
     corner = ((image.to(tl.int64) * H + row * STRIDE) * W + column * STRIDE) * C
+
     best = tl.full((PIXELS, WIDE), float("-inf"), tl.float32)
-    at = tl.zeros((PIXELS, WIDE), tl.int8)
+    position = tl.zeros((PIXELS, WIDE), tl.int8)
     for i in tl.static_range(K):
         for j in tl.static_range(K):
-            held = inside
-            if OVER:  # windows may reach over the border
-                held &= ((row * STRIDE + i < H) & (column * STRIDE + j < W))[:, None]
+            exists = inside
+            if OVER:
+                exists &= ((row * STRIDE + i < H) & (column * STRIDE + j < W))[:, None]
             value = tl.load(
-                x + corner[:, None] + (i * W + j) * C + channel, held, float("-inf")
+                x + corner[:, None] + (i * W + j) * C + channel, exists, float("-inf")
             ).to(tl.float32)
-            better = (value > best) | (value != value)  # what is not a number is passed on
+            better = (value > best) | (value != value)  # nan wins, as in PyTorch
             best = tl.where(better, value, best)
-            at = tl.where(better, i * K + j, at).to(tl.int8)
-    place = pixel.to(tl.int64)[:, None] * C + channel
-    tl.store(out + place, best.to(out.dtype.element_ty), inside)
-    tl.store(winner + place, at, inside)
+            position = tl.where(better, i * K + j, position).to(tl.int8)
+
+    offset = pixel.to(tl.int64)[:, None] * C + channel
+    tl.store(out + offset, best.to(out.dtype.element_ty), inside)
+    tl.store(winner + offset, position, inside)
 
 
+# Gradient `into` [N, H, W, C] of the images: each pixel adds up the gradients `slope`
+# [N, OH, OW, C] of the windows whose maximum it is.
 @triton.jit
-def _to_winners(
-    slope, winner, into, pixels, H, W, OH, OW,
-    C: tl.constexpr, WIDE: tl.constexpr, K: tl.constexpr, STRIDE: tl.constexpr, PIXELS: tl.constexpr,
-):  # fmt: skip
+def _max_pool_slope_kernel(
+    slope,
+    winner,
+    into,
+    pixels,
+    H,
+    W,
+    OH,
+    OW,
+    C: tl.constexpr,
+    WIDE: tl.constexpr,
+    K: tl.constexpr,
+    STRIDE: tl.constexpr,
+    PIXELS: tl.constexpr,
+):
     pixel = tl.program_id(0) * PIXELS + tl.arange(0, PIXELS)
     channel = tl.arange(0, WIDE)[None, :]
     inside = (pixel < pixels)[:, None] & (channel < C)
-    image, row, column = pixel // (H * W), (pixel // W) % H, pixel % W
+    image = pixel // (H * W)
+    row = (pixel // W) % H
+    column = pixel % W
+
     total = tl.zeros((PIXELS, WIDE), tl.float32)
     for a in tl.static_range((K + STRIDE - 1) // STRIDE):
         for b in tl.static_range((K + STRIDE - 1) // STRIDE):
-            up, left = row // STRIDE - a, column // STRIDE - b  # a window that may hold this pixel
-            i, j = row - up * STRIDE, column - left * STRIDE  # and where in it
-            held = (up >= 0) & (up < OH) & (left >= 0) & (left < OW) & (i < K) & (j < K)
-            place = ((image.to(tl.int64) * OH + up) * OW + left)[:, None] * C + channel
-            won = (
-                tl.load(winner + place, held[:, None] & inside, -1).to(tl.int32)
-                == (i * K + j)[:, None]
-            )
-            total += tl.where(
-                won, tl.load(slope + place, held[:, None] & inside, 0.0).to(tl.float32), 0.0
-            )
-    tl.store(
-        into + pixel.to(tl.int64)[:, None] * C + channel, total.to(into.dtype.element_ty), inside
-    )
+            up = row // STRIDE - a  # a window that may contain this pixel
+            left = column // STRIDE - b
+            i = row - up * STRIDE  # the pixel's position in that window
+            j = column - left * STRIDE
+            exists = (up >= 0) & (up < OH) & (left >= 0) & (left < OW) & (i < K) & (j < K)
+            offset = ((image.to(tl.int64) * OH + up) * OW + left)[:, None] * C + channel
+            position = tl.load(winner + offset, exists[:, None] & inside, -1).to(tl.int32)
+            won = position == (i * K + j)[:, None]
+            value = tl.load(slope + offset, exists[:, None] & inside, 0.0).to(tl.float32)
+            total += tl.where(won, value, 0.0)
+
+    target = pixel.to(tl.int64)[:, None] * C + channel
+    tl.store(into + target, total.to(into.dtype.element_ty), inside)
 
 
+# Patches `out` [N, OH, OW, ROW] of images x [N, C, H, W]: LENGTH numbers, then 1, then zeros.
 @triton.jit
-def _to_patches(
-    x, out, pixels, C, H, W, OH, OW, DOWN, ACROSS,
-    KH: tl.constexpr, KW: tl.constexpr, LENGTH: tl.constexpr, ROW: tl.constexpr, WIDE: tl.constexpr, PIXELS: tl.constexpr,
-):  # fmt: skip
+def _patches_kernel(
+    x,
+    out,
+    pixels,
+    C,
+    H,
+    W,
+    OH,
+    OW,
+    DOWN,
+    ACROSS,
+    KH: tl.constexpr,
+    KW: tl.constexpr,
+    LENGTH: tl.constexpr,
+    ROW: tl.constexpr,
+    WIDE: tl.constexpr,
+    PIXELS: tl.constexpr,
+):
     pixel = tl.program_id(0) * PIXELS + tl.arange(0, PIXELS)
     k = tl.arange(0, WIDE)
-    image, row, column = pixel // (OH * OW), (pixel // OW) % OH, pixel % OW
+    image = pixel // (OH * OW)
+    row = (pixel // OW) % OH
+    column = pixel % OW
     corner = (image.to(tl.int64) * C * H + row * DOWN) * W + column * ACROSS
     within = (k // (KH * KW) * H + k // KW % KH) * W + k % KW
     inside = (pixel < pixels)[:, None] & (k < LENGTH)[None, :]
+
     value = tl.load(x + corner[:, None] + within[None, :], inside, 0.0)
     value = tl.where((k == LENGTH)[None, :], 1.0, value)
-    place = pixel.to(tl.int64)[:, None] * ROW + k[None, :]
-    tl.store(
-        out + place, value.to(out.dtype.element_ty), (pixel < pixels)[:, None] & (k < ROW)[None, :]
-    )
+
+    offset = pixel.to(tl.int64)[:, None] * ROW + k[None, :]
+    exists = (pixel < pixels)[:, None] & (k < ROW)[None, :]
+    tl.store(out + offset, value.to(out.dtype.element_ty), exists)
 
 
 @custom_op("fedcohort::max_pool", mutates_args=())
 def _max_pool(x: Tensor, size: int, stride: int, ceil: bool) -> tuple[Tensor, Tensor]:
     x = x.contiguous()
-    out, winner = _like_pooled(x, size, stride, ceil)
-    count, channels = out.shape[:3].numel(), x.shape[3]
-    wide, pixels = _tile(channels, MAXIMA[0])
-    numbers = (count, *x.shape[1:3], *out.shape[1:3], channels, wide, size, stride, pixels, ceil)
-    _maxima[triton.cdiv(count, pixels),](x, out, winner, *numbers, num_warps=MAXIMA[1])
+    out, winner = _empty_pooled(x, size, stride, ceil)
+    numbers, warps = MAX_POOL_TILE
+    count = out.shape[:3].numel()
+    channels = x.shape[3]
+    wide, pixels = _tile(channels, numbers)
+    sizes = (count, *x.shape[1:3], *out.shape[1:3], channels, wide, size, stride, pixels, ceil)
+    _max_pool_kernel[triton.cdiv(count, pixels),](x, out, winner, *sizes, num_warps=warps)
     return out, winner
 
 
@@ -112,93 +170,97 @@ def _max_pool(x: Tensor, size: int, stride: int, ceil: bool) -> tuple[Tensor, Te
 def _max_pool_slope(
     slope: Tensor, winner: Tensor, height: int, width: int, size: int, stride: int
 ) -> Tensor:
-    slope, winner = slope.contiguous(), winner.contiguous()
-    into: Tensor = _like_images(slope, winner, height, width, size, stride)
-    count, channels = into.shape[:3].numel(), slope.shape[3]
-    wide, pixels = _tile(channels, WINNERS[0])
-    numbers = (count, height, width, *slope.shape[1:3], channels, wide, size, stride, pixels)
-    _to_winners[triton.cdiv(count, pixels),](slope, winner, into, *numbers, num_warps=WINNERS[1])
+    slope = slope.contiguous()
+    winner = winner.contiguous()
+    into: Tensor = _empty_images(slope, winner, height, width, size, stride)
+    numbers, warps = MAX_POOL_SLOPE_TILE
+    count = into.shape[:3].numel()
+    channels = slope.shape[3]
+    wide, pixels = _tile(channels, numbers)
+    sizes = (count, height, width, *slope.shape[1:3], channels, wide, size, stride, pixels)
+    _max_pool_slope_kernel[triton.cdiv(count, pixels),](
+        slope, winner, into, *sizes, num_warps=warps
+    )
     return into
 
 
 @custom_op("fedcohort::patches", mutates_args=())
 def _patches(x: Tensor, height: int, width: int, down: int, across: int) -> Tensor:
     x = x.contiguous()
-    out: Tensor = _like_patches(x, height, width, down, across)
-    count, row, length = out.shape[:3].numel(), out.shape[3], x.shape[1] * height * width
-    wide, pixels = _tile(row, PATCHES[0])
-    numbers = (
-        count,
-        *x.shape[1:],
-        *out.shape[1:3],
-        down,
-        across,
-        height,
-        width,
-        length,
-        row,
-        wide,
-        pixels,
+    out: Tensor = _empty_patches(x, height, width, down, across)
+    numbers, warps = PATCHES_TILE
+    count = out.shape[:3].numel()
+    row = out.shape[3]
+    length = x.shape[1] * height * width
+    wide, pixels = _tile(row, numbers)
+    image_sizes = (count, *x.shape[1:], *out.shape[1:3], down, across)
+    patch_sizes = (height, width, length, row, wide, pixels)
+    _patches_kernel[triton.cdiv(count, pixels),](
+        x, out, *image_sizes, *patch_sizes, num_warps=warps
     )
-    _to_patches[triton.cdiv(count, pixels),](x, out, *numbers, num_warps=PATCHES[1])
     return out
 
 
 def _tile(row: int, numbers: int) -> tuple[int, int]:
-    """Return the length of a program's rows and how many it works on: powers of two, not many more numbers than asked for."""
+    """Return the length of a program's rows, a power of two, and how many it works on."""
     wide: int = triton.next_power_of_2(row)
     return wide, max(1, numbers // wide)
 
 
 @_max_pool.register_fake
-def _like_pooled(x: Tensor, size: int, stride: int, ceil: bool) -> tuple[Tensor, Tensor]:
+def _empty_pooled(x: Tensor, size: int, stride: int, ceil: bool) -> tuple[Tensor, Tensor]:
     images, height, width, channels = x.shape
-    rows, columns = (pooled_side(side, size, stride, ceil) for side in (height, width))
+    rows = pooled_side(height, size, stride, ceil)
+    columns = pooled_side(width, size, stride, ceil)
     out = x.new_empty((images, rows, columns, channels))
     return out, torch.empty_like(out, dtype=torch.int8)
 
 
 @_max_pool_slope.register_fake
-def _like_images(
+def _empty_images(
     slope: Tensor, winner: Tensor, height: int, width: int, size: int, stride: int
 ) -> Tensor:
     return slope.new_empty((slope.shape[0], height, width, slope.shape[3]))
 
 
 @_patches.register_fake
-def _like_patches(x: Tensor, height: int, width: int, down: int, across: int) -> Tensor:
-    images, channels, rows, columns = x.shape
+def _empty_patches(x: Tensor, height: int, width: int, down: int, across: int) -> Tensor:
+    images, channels, image_height, image_width = x.shape
+    rows = (image_height - height) // down + 1
+    columns = (image_width - width) // across + 1
     row = channels * height * width + 1
-    return x.new_empty(
-        (images, (rows - height) // down + 1, (columns - width) // across + 1, row + -row % ALIGNED)
-    )
+    return x.new_empty((images, rows, columns, row + -row % ROW_MULTIPLE))
 
 
-def _over_images(operation: Any) -> None:
-    """Let an operation on images batch: a batch of batches of images is one batch."""
+def _register_batching(operation: Any) -> None:
+    """Let `vmap` batch an operation on images: a batch of batches of images is one batch."""
 
-    def rule(info: Any, dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
-        tensors = [
-            arg.expand(info.batch_size, *arg.shape) if dim is None else arg.movedim(dim, 0)
-            for arg, dim in zip(args, dims, strict=True)
-            if isinstance(arg, Tensor)
-        ]
-        made = operation(*(tensor.flatten(0, 1) for tensor in tensors), *args[len(tensors) :])
-        many = tuple(
-            one.unflatten(0, tensors[0].shape[:2])
-            for one in (made if isinstance(made, tuple) else (made,))
-        )
-        return (many, (0,) * len(many)) if isinstance(made, tuple) else (many[0], 0)
+    def batched(info: Any, dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
+        tensors = []
+        for arg, dim in zip(args, dims, strict=True):
+            if not isinstance(arg, Tensor):
+                continue
+            if dim is None:
+                tensors.append(arg.expand(info.batch_size, *arg.shape))
+            else:
+                tensors.append(arg.movedim(dim, 0))
+        batch_shape = tensors[0].shape[:2]
 
-    operation.register_vmap(rule)
+        out = operation(*(tensor.flatten(0, 1) for tensor in tensors), *args[len(tensors) :])
+        if isinstance(out, tuple):
+            parts = tuple(part.unflatten(0, batch_shape) for part in out)
+            return parts, (0,) * len(parts)
+        return out.unflatten(0, batch_shape), 0
+
+    operation.register_vmap(batched)
 
 
-for each in (_max_pool, _max_pool_slope, _patches):
-    _over_images(each)
+for _operation in (_max_pool, _max_pool_slope, _patches):
+    _register_batching(_operation)
 
 
 class _MaxPoolSlope(torch.autograd.Function):
-    """The backward pass, of which there are no further slopes."""
+    """The backward pass of max pooling; it cannot be differentiated again."""
 
     generate_vmap_rule = True
 
@@ -227,12 +289,8 @@ class _MaxPool(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, slope: Tensor, _: Any) -> Any:
-        return (
-            _MaxPoolSlope.apply(slope, *ctx.saved_tensors, *ctx.image, *ctx.window),
-            None,
-            None,
-            None,
-        )
+        gradient = _MaxPoolSlope.apply(slope, *ctx.saved_tensors, *ctx.image, *ctx.window)
+        return gradient, None, None, None
 
 
 class _Patches(torch.autograd.Function):
@@ -251,22 +309,39 @@ class _Patches(torch.autograd.Function):
     def backward(ctx: Any, slope: Tensor) -> Any:
         height, width, down, across = ctx.window
         columns = slope[..., : ctx.channels * height * width].flatten(1, 2).transpose(1, 2)
-        return (
-            fold(columns, ctx.image, (height, width), stride=(down, across)),
-            None,
-            None,
-            None,
-            None,
-        )
+        gradient = fold(columns, ctx.image, (height, width), stride=(down, across))
+        return gradient, None, None, None, None
 
 
 def max_pool(x: Tensor, size: int, stride: int, ceil: bool = False) -> Tensor:
-    """Return the maxima [N, OH, OW, C] of square windows of images [N, H, W, C]; `ceil` as in `nn.MaxPool2d`."""
+    """Return the maxima of square windows of images.
+
+    Args:
+        x: Images [N, H, W, C].
+        size: Side of the windows.
+        stride: Distance between windows.
+        ceil: Whether a last window may reach over the border, as `ceil_mode` of `nn.MaxPool2d`.
+
+    Returns:
+        Maxima [N, OH, OW, C].
+    """
     out: Tensor = _MaxPool.apply(x, size, stride, ceil)[0]
     return out
 
 
 def patches(x: Tensor, height: int, width: int, down: int, across: int) -> Tensor:
-    """Return the patches [N, OH, OW, n] of images [N, C, H, W], each a row (channel, row, column), then 1, then zeros."""
+    """Return the patches of images, each as a row.
+
+    Args:
+        x: Images [N, C, H, W].
+        height: Height of a patch.
+        width: Width of a patch.
+        down: Vertical distance between patches.
+        across: Horizontal distance between patches.
+
+    Returns:
+        Patches [N, OH, OW, n]: the numbers by channel, row and column, then 1, then zeros that
+        fill the row up to a multiple of `ROW_MULTIPLE`.
+    """
     out: Tensor = _Patches.apply(x, height, width, down, across)
     return out

@@ -1,4 +1,4 @@
-"""Layers that compute what PyTorch's do, written so that many models at once are fast."""
+"""Layers that compute the same as PyTorch's and are fast for many models at once."""
 
 from copy import deepcopy
 from importlib.util import find_spec
@@ -6,31 +6,42 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor, nn
 
-ALIGNED = 8  # numbers: on a GPU the fast matrix products want rows of a multiple of this
+# On a GPU the fast matrix products need rows whose length is a multiple of this.
+ROW_MULTIPLE = 8
 
 
 class MatmulConv2d(nn.Module):
     """A convolution written as one matrix product.
 
-    Over many models at once a convolution becomes a grouped one, which libraries run slowly; a matrix product becomes a batched
-    one, which they run fast. Takes over the parameters of the layer it stands for.
+    Over many models at once a convolution becomes a grouped convolution, which libraries run
+    slowly; a matrix product becomes a batched matrix product, which they run fast.
+
+    Args:
+        conv: Layer to replace; the new layer takes over its parameters.
     """
 
     def __init__(self, conv: nn.Conv2d) -> None:
         super().__init__()
-        self.weight, self.bias = conv.weight, conv.bias
-        self.stride, self.padding = conv.stride, conv.padding
+        self.weight = conv.weight
+        self.bias = conv.bias
+        self.stride = conv.stride
+        self.padding = conv.padding
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return what the convolution returns, [B, C, H, W]."""
-        vertical, horizontal = int(self.padding[0]), int(self.padding[1])
+        """Return the convolution [B, F, H', W'] of images [B, C, H, W]."""
+        vertical = int(self.padding[0])
+        horizontal = int(self.padding[1])
         x = nn.functional.pad(x, (horizontal, horizontal, vertical, vertical))
         filters, channels, _, width = self.weight.shape
-        out = self._by_patches(x) if width * channels < filters else self._by_strips(x)
+        has_small_patches = width * channels < filters
+        out = self._by_patches(x) if has_small_patches else self._by_strips(x)
         return out.permute(0, 3, 1, 2)
 
     def _by_patches(self, x: Tensor) -> Tensor:
-        """Return [B, H, W, F] as patches times kernels: right where patches are small, as those of raw images are."""
+        """Return [B, H', W', F] as patches times kernels.
+
+        This suits small patches, such as those of raw images.
+        """
         filters, _, height, width = self.weight.shape
         patches = _patches(x, height, width, *self.stride)
         kernel = self.weight.reshape(filters, -1)
@@ -40,83 +51,119 @@ class MatmulConv2d(nn.Module):
         return (patches.flatten(0, 2) @ kernel.T).view(*patches.shape[:3], filters)
 
     def _by_strips(self, x: Tensor) -> Tensor:
-        """Return the same as strips, one row high, times the rows of kernels, added up: far less memory than whole patches."""
+        """Return [B, H', W', F] as the sum over kernel rows of strips times that row.
+
+        A strip is one row high, so this takes far less memory than whole patches.
+        """
         filters, channels, height, width = self.weight.shape
-        (down, across), x = self.stride, x.permute(0, 2, 3, 1)
-        rows, columns = (x.shape[1] - height) // down + 1, (x.shape[2] - width) // across + 1
-        strips = torch.cat(
-            [x[:, :, j : j + across * (columns - 1) + 1 : across] for j in range(width)], dim=-1
-        )
+        down, across = self.stride
+        x = x.permute(0, 2, 3, 1)
+        rows = (x.shape[1] - height) // down + 1
+        columns = (x.shape[2] - width) // across + 1
+
+        last_column = across * (columns - 1)
+        shifted = [x[:, :, j : j + last_column + 1 : across] for j in range(width)]
+        strips = torch.cat(shifted, dim=-1)
         kernel = self.weight.permute(3, 1, 2, 0).reshape(width * channels, height * filters)
-        spare = -(width * channels) % ALIGNED if x.is_cuda else 0
-        strips, kernel = (
-            nn.functional.pad(strips, (0, spare)),
-            nn.functional.pad(kernel, (0, 0, 0, spare)),
-        )
-        by_row = (strips.flatten(0, 2) @ kernel).view(*strips.shape[:3], height * filters)
-        parts = [
-            by_row[:, i : i + down * (rows - 1) + 1 : down, :, i * filters : (i + 1) * filters]
-            for i in range(height)
-        ]
-        return sum(parts[1:], parts[0]) if self.bias is None else sum(parts, self.bias)
+        missing = -(width * channels) % ROW_MULTIPLE if x.is_cuda else 0
+        strips = nn.functional.pad(strips, (0, missing))
+        kernel = nn.functional.pad(kernel, (0, 0, 0, missing))
+        products = (strips.flatten(0, 2) @ kernel).view(*strips.shape[:3], height * filters)
+
+        last_row = down * (rows - 1)
+        parts = []
+        for i in range(height):
+            part = products[:, i : i + last_row + 1 : down, :, i * filters : (i + 1) * filters]
+            parts.append(part)
+        if self.bias is None:
+            return sum(parts[1:], parts[0])
+        return sum(parts, self.bias)
 
 
 class ChannelsLastMaxPool2d(nn.Module):
-    """What `nn.MaxPool2d` with square windows and no padding computes, on a GPU."""
+    """`nn.MaxPool2d` with square windows and no padding, by a kernel for the GPU.
+
+    Args:
+        size: Side of the windows.
+        stride: Distance between windows.
+        ceil: Whether a last window may reach over the border, as `ceil_mode` in PyTorch.
+    """
 
     def __init__(self, size: int, stride: int, ceil: bool = False) -> None:
         super().__init__()
-        self.size, self.stride, self.ceil = size, stride, ceil
+        self.size = size
+        self.stride = stride
+        self.ceil = ceil
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the pooled images [B, C, H, W]."""
+        """Return the pooled images [B, C, H', W'] of images [B, C, H, W]."""
         from fedcohort.learning.kernels import max_pool
 
-        return max_pool(x.permute(0, 2, 3, 1), self.size, self.stride, self.ceil).permute(
-            0, 3, 1, 2
-        )
+        pooled = max_pool(x.permute(0, 2, 3, 1), self.size, self.stride, self.ceil)
+        return pooled.permute(0, 3, 1, 2)
+
+
+def for_many_models(module: nn.Module) -> nn.Module:
+    """Return a copy that computes the same, with layers that are fast for many models.
+
+    Its parameters have the same names and shapes.
+    """
+    copy = deepcopy(module)
+    kernels = any(has_kernels(parameter) for parameter in copy.parameters())
+    top = _replacement(copy, kernels)
+    if top is not None:
+        return top
+    for layer in list(copy.modules()):
+        for name, child in layer.named_children():
+            new = _replacement(child, kernels)
+            if new is not None:
+                setattr(layer, name, new)
+    return copy
+
+
+def has_kernels(x: Tensor) -> bool:
+    """Return whether our kernels work on a tensor.
+
+    They need a GPU and Triton, which PyTorch for GPUs brings, and do not compute in float64.
+    """
+    return x.is_cuda and x.dtype != torch.float64 and find_spec("triton") is not None
+
+
+def _replacement(layer: nn.Module, kernels: bool) -> nn.Module | None:
+    """Return the layer to use instead, or None; a subclass may do anything, so it stays."""
+    if type(layer) is nn.Conv2d and _is_plain_conv(layer):
+        return MatmulConv2d(layer)
+    if type(layer) is nn.MaxPool2d and kernels:
+        return _pool_replacement(layer)
+    return None
+
+
+def _is_plain_conv(layer: nn.Conv2d) -> bool:
+    has_plain_padding = layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
+    return layer.groups == 1 and layer.dilation == (1, 1) and has_plain_padding
+
+
+def _pool_replacement(layer: nn.MaxPool2d) -> nn.Module | None:
+    size = layer.kernel_size
+    stride = layer.stride
+    if not isinstance(size, int) or not isinstance(stride, int):
+        return None
+    if size * size > torch.iinfo(torch.int8).max:  # the kernel counts a window's pixels in int8
+        return None
+    if layer.padding != 0 or layer.dilation != 1 or layer.return_indices:
+        return None
+    return ChannelsLastMaxPool2d(size, stride, layer.ceil_mode)
 
 
 def _patches(x: Tensor, height: int, width: int, down: int, across: int) -> Tensor:
-    """Return the patches [B, H, W, n] of images [B, C, H, W], each a row that ends in a 1 and, on a GPU, some zeros."""
+    """Return the patches [B, H', W', n] of images [B, C, H, W].
+
+    Each patch is a row that ends in a 1 and, on a GPU, some zeros.
+    """
     if has_kernels(x):
         from fedcohort.learning.kernels import patches
 
         return patches(x, height, width, down, across)
-    rows = x.unfold(2, height, down).unfold(3, width, across).permute(0, 2, 3, 1, 4, 5).flatten(3)
+    windows = x.unfold(2, height, down).unfold(3, width, across)
+    rows = windows.permute(0, 2, 3, 1, 4, 5).flatten(3)
     return nn.functional.pad(rows, (0, 1), value=1.0)
-
-
-def has_kernels(x: Tensor) -> bool:
-    """Return whether our kernels can work on a tensor: on a GPU, not in double, with Triton, which PyTorch for GPUs brings."""
-    return x.is_cuda and x.dtype != torch.float64 and find_spec("triton") is not None
-
-
-def for_many_models(module: nn.Module) -> nn.Module:
-    """Return a copy that computes the same; its parameters have the same names and shapes."""
-    copy = deepcopy(module)
-    kernels = any(has_kernels(parameter) for parameter in copy.parameters())
-    if (other := _other(copy, kernels)) is not None:
-        return other
-    for layer in list(copy.modules()):
-        for name, child in layer.named_children():
-            if (other := _other(child, kernels)) is not None:
-                setattr(layer, name, other)
-    return copy
-
-
-def _other(layer: nn.Module, kernels: bool) -> nn.Module | None:
-    """Return what stands for a layer: only for the plain ones, for a subclass may do anything."""
-    if (
-        type(layer) is nn.Conv2d
-        and layer.groups == 1
-        and layer.dilation == (1, 1)
-        and layer.padding_mode == "zeros"
-    ):
-        return None if isinstance(layer.padding, str) else MatmulConv2d(layer)
-    if type(layer) is nn.MaxPool2d and kernels:
-        size, stride, places = layer.kernel_size, layer.stride, torch.iinfo(torch.int8).max
-        plain = layer.padding == 0 and layer.dilation == 1 and not layer.return_indices
-        if plain and isinstance(size, int) and isinstance(stride, int) and size * size <= places:
-            return ChannelsLastMaxPool2d(size, stride, layer.ceil_mode)
-    return None

@@ -1,7 +1,8 @@
-"""Which job trains where and when: jobs of unequal length packed into equal slots, so that little work is wasted.
+"""Which job trains where and when.
 
-A job is one client's local update in one run. Slots work side by side, one step of one job each; a slot that has finished a job
-takes up its next. Jobs are dealt longest first to the least loaded slot.
+A job is one client's local update in one run. Slots work side by side, one step of one job
+each, and a slot that has finished a job takes its next one. Jobs have unequal lengths, so they
+are packed: the longest first, each into the slot that is free the soonest. Few slots then idle.
 """
 
 from dataclasses import dataclass
@@ -14,9 +15,13 @@ from fedcohort.arrays import Ints
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """A packed round.
+    """Where and when each of J jobs runs.
 
-    slot, start, steps: [J] where each job runs, from which step on, and for how many; length: steps until all are done.
+    Attributes:
+        slot: Slot of each job, [J].
+        start: First step of each job, [J].
+        steps: Number of steps of each job, [J].
+        length: Number of steps until all jobs are done.
     """
 
     slot: Ints
@@ -25,22 +30,46 @@ class Schedule:
     length: int
 
 
-def pack(steps: Ints, slots: int) -> Schedule:
-    """Deal jobs to slots, the longest first, each to the slot that is free the soonest."""
-    slot, start = np.zeros(steps.size, dtype=np.int64), np.zeros(steps.size, dtype=np.int64)
-    free = [(0, place) for place in range(slots)]
+def schedule_jobs(steps: Ints, slots: int) -> Schedule:
+    """Pack jobs into slots, the longest first, each into the slot that is free the soonest.
+
+    Args:
+        steps: Number of steps of each job, [J].
+        slots: Number of slots.
+
+    Examples:
+        >>> schedule = schedule_jobs(np.array([3, 5, 1, 4, 3]), slots=2)
+        >>> schedule.slot.tolist(), schedule.start.tolist(), schedule.length
+        ([1, 0, 1, 1, 0], [4, 0, 7, 0, 5], 8)
+    """
+    slot = np.zeros(steps.size, dtype=np.int64)
+    start = np.zeros(steps.size, dtype=np.int64)
+    free = [(0, number) for number in range(slots)]  # (first free step, slot)
     heapify(free)
+
     for job in np.argsort(-steps, kind="stable"):
         start[job], slot[job] = free[0]
-        heapreplace(free, (int(start[job] + steps[job]), int(slot[job])))
-    return Schedule(slot, start, steps, int((start + steps).max(initial=0)))
+        end = int(start[job] + steps[job])
+        heapreplace(free, (end, int(slot[job])))
+
+    length = int((start + steps).max(initial=0))
+    return Schedule(slot, start, steps, length)
 
 
-def batches(samples: Ints, epochs: int, batch_size: int, rng: np.random.Generator) -> Ints:
-    """Return the samples of every step [steps, B], each epoch in a new order; -1 fills up the last batch of an epoch."""
+def draw_batches(samples: Ints, epochs: int, batch_size: int, rng: np.random.Generator) -> Ints:
+    """Return the samples of every step, each epoch in a new order.
+
+    Args:
+        samples: Samples of one client, [n].
+        epochs: Number of passes over the samples.
+        batch_size: Samples per step, B.
+        rng: Generator of the orders.
+
+    Returns:
+        Array [steps, B]; -1 fills the last batch of an epoch.
+    """
     per_epoch = -(-samples.size // batch_size)
     order = np.full((epochs, per_epoch * batch_size), -1, dtype=np.int64)
-    order[:, : samples.size] = rng.permuted(
-        np.broadcast_to(samples, (epochs, samples.size)), axis=-1
-    )
+    copies = np.broadcast_to(samples, (epochs, samples.size))
+    order[:, : samples.size] = rng.permuted(copies, axis=-1)
     return order.reshape(epochs * per_epoch, batch_size)

@@ -1,4 +1,7 @@
-"""What suits a model and a machine: how many jobs step side by side, and whether they do at all."""
+"""Which settings suit a model and a machine, where the user leaves the choice to us.
+
+How many jobs step side by side, and whether training together is faster than one by one.
+"""
 
 from collections.abc import Mapping
 from time import perf_counter
@@ -7,50 +10,64 @@ import torch
 from torch import Tensor
 
 from fedcohort.arrays import Ints
-from fedcohort.learning.local import Jobs, OneByOne, Together
+from fedcohort.learning.trainers import BatchedTrainer, Jobs, SequentialTrainer
 
 CPU_SLOTS = 128  # more do not help: the weights no longer fit the cache
-CPU_SLOTS_PER_ASKED = (
-    0.35  # clients; fewer than answer, so that slots get several jobs of unequal length
-)
-GPU_SLOTS_PER_ASKED = 0.7  # a GPU wants enough at a time to be busy for a while
+# Slots per asked client. On a CPU fewer than answer, so that each slot gets several jobs of
+# unequal length; a GPU needs more work at a time to stay busy.
+CPU_SLOTS_PER_ASKED = 0.35
+GPU_SLOTS_PER_ASKED = 0.7
+GPU_MEMORY_FRACTION = 0.6
 SLOW = 5.0  # seconds of a measurement beyond which warming up no longer counts
 
 
-def slots_for(asked: float, steps: Ints, device: torch.device, bytes_per_slot: int) -> int:
-    """Return how many jobs step together: as many as keep all slots busy, within memory; the same in every round.
+def suitable_slots(asked: float, steps: Ints, device: torch.device, bytes_per_slot: int) -> int:
+    """Return how many jobs step together: enough to keep all slots busy, within memory.
 
-    asked: clients per round and worker, of all runs; steps: how long each client trains.
+    The number stays the same in every round.
+
+    Args:
+        asked: Clients asked per round and worker, over all runs.
+        steps: Number of steps that each client trains, over all runs.
+        device: Device that trains.
+        bytes_per_slot: Memory that one slot needs.
+
+    Returns:
+        A multiple of eight.
     """
-    on_cpu = device.type == "cpu"
-    typical = (
-        (CPU_SLOTS_PER_ASKED if on_cpu else GPU_SLOTS_PER_ASKED)
-        * asked
-        * steps.mean()
-        / steps.max()
-    )
-    most = CPU_SLOTS if on_cpu else max(1, int(0.6 * free_memory(device) / bytes_per_slot))
-    return max(8, int(min(typical, most)) // 8 * 8)
+    if device.type == "cpu":
+        per_asked = CPU_SLOTS_PER_ASKED
+        limit = CPU_SLOTS
+    else:
+        per_asked = GPU_SLOTS_PER_ASKED
+        limit = max(1, int(GPU_MEMORY_FRACTION * free_memory(device) / bytes_per_slot))
+    busy = per_asked * asked * steps.mean() / steps.max()
+    return max(8, int(min(busy, limit)) // 8 * 8)
 
 
 def free_memory(device: torch.device) -> int:
-    """Return what a GPU can still hold, with what PyTorch keeps for later use."""
-    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    return int(torch.cuda.mem_get_info(device)[0]) + kept
+    """Return the free bytes of a GPU, including those that PyTorch holds for later use."""
+    cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return int(torch.cuda.mem_get_info(device)[0]) + cached
 
 
-def faster(ways: Mapping[str, Together | OneByOne], models: Tensor, jobs: Jobs) -> str:
-    """Return the way of training that is faster for these few jobs."""
+def fastest_mode(
+    trainers: Mapping[str, BatchedTrainer | SequentialTrainer], models: Tensor, jobs: Jobs
+) -> str:
+    """Return the name of the trainer that is the fastest for these few jobs."""
+    seconds = _measure(trainers, models, jobs)
+    if min(seconds.values()) < SLOW:  # the first call only warmed up
+        seconds = _measure(trainers, models, jobs)
+    return min(seconds, key=lambda mode: seconds[mode])
 
-    def measured() -> dict[str, float]:
-        times = {}
-        for way, trainer in ways.items():
-            start = perf_counter()
-            trainer.train(models, jobs)
-            times[way] = perf_counter() - start
-        return times
 
-    times = measured()
-    if min(times.values()) < SLOW:  # the first call warms up
-        times = measured()
-    return min(times, key=lambda way: times[way])
+def _measure(
+    trainers: Mapping[str, BatchedTrainer | SequentialTrainer], models: Tensor, jobs: Jobs
+) -> dict[str, float]:
+    """Return the seconds that each trainer takes."""
+    seconds = {}
+    for mode, trainer in trainers.items():
+        start = perf_counter()
+        trainer.train(models, jobs)
+        seconds[mode] = perf_counter() - start
+    return seconds

@@ -13,7 +13,8 @@ from fedcohort.paper.artefact import Changes, Pool, about, title_of
 from fedcohort.paper.cells import Cells
 from fedcohort.paper.setting import whole_setting
 from fedcohort.paper.tabulate import Rows, label, update
-from fedcohort.reports.figures import Figure, accuracy_over_rounds
+from fedcohort.reports.charts import Chart
+from fedcohort.reports.charts.curves import accuracy_over_rounds
 from fedcohort.reports.report import Report
 from fedcohort.statistics import sd
 
@@ -30,9 +31,9 @@ def report(name: str, title: str, task: str, changes: Changes, pool: Pool) -> Re
 
     marked = marks(of, found)
 
-    def figures() -> dict[str, Figure]:
-        return {name: accuracy_over_rounds(panels, marked)} if panels else {}
-
+    figures: dict[str, Chart] = {}
+    if panels:
+        figures[name] = accuracy_over_rounds(panels, published=marked)
     notes = ["Lines are means over seeds, bands one standard deviation."]
     if any(points for schemes in marked.values() for points in schemes.values()):
         notes.append(

@@ -5,7 +5,8 @@ The paper's seventh scheme, pow-d, ranks clients by their loss and so needs trai
 
 from fedcohort.lab.simulation import SimulationConfig, SimulationResult
 from fedcohort.lab.simulation import run as run
-from fedcohort.reports.figures import Figure, selections_per_class
+from fedcohort.reports.charts import Chart
+from fedcohort.reports.charts.clients import selections_per_class
 from fedcohort.world.classes import class_of
 
 SETTING = SimulationConfig(
@@ -16,11 +17,8 @@ SETTING = SimulationConfig(
 CAPTION = "Times each client was asked, by class of success rate; all seeds pooled."
 
 
-def report(setting: SimulationConfig, results: dict[str, SimulationResult]) -> dict[str, Figure]:
+def report(setting: SimulationConfig, results: dict[str, SimulationResult]) -> dict[str, Chart]:
     """Draw the box plots."""
     counts = {name: played.counts for name, played in results.items()}
-    return {
-        "figure3": selections_per_class(
-            counts, class_of(setting.clients, len(setting.rates)), setting.rates
-        )
-    }
+    classes = class_of(setting.clients, len(setting.rates))
+    return {"figure3": selections_per_class({"all": counts}, classes, setting.rates)}

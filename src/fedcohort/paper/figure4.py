@@ -8,7 +8,8 @@ import numpy.typing as npt
 from fedcohort.lab.simulation import SimulationConfig, SimulationResult
 from fedcohort.lab.simulation import run as run
 from fedcohort.metrics import success_ratio
-from fedcohort.reports.figures import Figure, over_rounds
+from fedcohort.reports.charts import Chart
+from fedcohort.reports.charts.curves import over_rounds
 
 SETTING = SimulationConfig(
     selectors=("e3cs-0", "e3cs-0.5", "e3cs-0.8", "e3cs-inc", "fedcs", "random"),
@@ -18,7 +19,7 @@ SETTING = SimulationConfig(
 CAPTION = "Lines are means over seeds, bands one standard deviation."
 
 
-def report(setting: SimulationConfig, results: dict[str, SimulationResult]) -> dict[str, Figure]:
+def report(setting: SimulationConfig, results: dict[str, SimulationResult]) -> dict[str, Chart]:
     """Draw both curves."""
     panels: dict[str, dict[str, npt.NDArray[Any]]] = {
         "success ratio": {

@@ -6,7 +6,8 @@ from fedcohort.paper.artefact import Changes, Pool, about
 from fedcohort.paper.curves import Panels, by_kind
 from fedcohort.paper.setting import COHORTS, SUBSETS, TASKS, setting
 from fedcohort.paper.tabulate import Rows, columns, label, long_rows
-from fedcohort.reports.figures import Figure, accuracy_over_rounds
+from fedcohort.reports.charts import Chart
+from fedcohort.reports.charts.curves import accuracy_over_rounds
 from fedcohort.reports.report import Report
 
 
@@ -47,13 +48,10 @@ def report(changes: Changes, pool: Pool) -> Report:
         ]
         notes += [line for line in about(found) if line not in notes]
 
-    def figures() -> dict[str, Figure]:
-        return (
-            {"figure7": accuracy_over_rounds(dict(sorted(panels.items())), columns=len(COHORTS))}
-            if panels
-            else {}
-        )
-
+    figures: dict[str, Chart] = {}
+    if panels:
+        in_order = dict(sorted(panels.items()))
+        figures["figure7"] = accuracy_over_rounds(in_order, columns=len(COHORTS))
     return Report(
         "figure7",
         "Figure 7: cohorts of 10, 20 and 30, FedAvg",

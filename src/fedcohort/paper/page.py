@@ -15,7 +15,7 @@ from fedcohort.lab.config import ComparisonConfig
 from fedcohort.paper import simulated
 from fedcohort.paper.registry import NAMES
 from fedcohort.paper.reproduce import shown
-from fedcohort.reports.html.findings import Findings, Scheme
+from fedcohort.reports.findings import Findings, Scheme
 from fedcohort.reports.pages.simulation import schemes as simulated_schemes
 from fedcohort.reports.report import Report
 from fedcohort.world.classes import class_of

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedcohort.lab.simulation import Progress, SimulationConfig, SimulationResult, summary
 from fedcohort.paper import figure3, figure4, regret
-from fedcohort.reports.figures import Figure
+from fedcohort.reports.charts import Chart
 
 if TYPE_CHECKING:
     from fedcohort.paper.artefact import Artefact
@@ -19,7 +19,7 @@ class Experiment:
     setting: SimulationConfig
     run: Callable[[SimulationConfig, Progress | None], dict[str, SimulationResult]]
     rows: Callable[[SimulationConfig, dict[str, SimulationResult]], list[dict[str, Any]]]
-    report: Callable[[SimulationConfig, dict[str, SimulationResult]], dict[str, Figure]]
+    report: Callable[[SimulationConfig, dict[str, SimulationResult]], dict[str, Chart]]
     caption: str
 
 

@@ -21,7 +21,8 @@ from fedcohort.metrics import (
     spare_and_floors,
     theorem_holds,
 )
-from fedcohort.reports.figures import Figure, regret_and_bounds
+from fedcohort.reports.charts import Chart
+from fedcohort.reports.charts.curves import regret_and_bounds
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.statistics import estimate
 from fedcohort.world.bernoulli import bernoulli
@@ -154,7 +155,7 @@ def rows(setting: SimulationConfig, results: dict[str, SimulationResult]) -> lis
     return [_row(case, results[case.name]) for case in cases(setting)]
 
 
-def report(setting: SimulationConfig, results: dict[str, SimulationResult]) -> dict[str, Figure]:
+def report(setting: SimulationConfig, results: dict[str, SimulationResult]) -> dict[str, Chart]:
     """Draw regret over rounds at the theorem's rate, one panel per floor, and the switch."""
     panels: dict[str, dict[str, Floats]] = {}
     bounds: dict[str, dict[str, Floats]] = {}

@@ -61,9 +61,9 @@ def run(
         simulated.check_concerned(chosen, changes)
     until = inf if minutes is None else monotonic() + 60 * check_positive("time_budget", minutes)
     if wanted and "device" in changes:
-        from fedcohort.learning.engine import device_of  # PyTorch is loaded by who trains
+        from fedcohort.learning.options import find_device  # PyTorch is loaded by who trains
 
-        changes["device"] = str(device_of(changes["device"]))
+        changes["device"] = str(find_device(changes["device"]))
     check_changes(changes, chosen)
     if wanted and not any(artefacts()[name].settings(changes) for name in wanted):
         subset = "; ".join(

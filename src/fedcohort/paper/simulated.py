@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from math import isnan, nan
 from pathlib import Path
 from typing import Any
@@ -112,7 +111,7 @@ def report_of(
             f"pow-d: from its training runs on {data}, non-iid, FedAvg, {counted(len(powd), 'seed')}."
         )
     rows = experiment.rows(setting, shown)
-    figures = partial(experiment.report, setting, shown)
+    figures = experiment.report(setting, shown)
     return Report(name, _title(name, setting), {"Summary": rows}, notes, {"summary": rows}, figures)
 
 

@@ -1,27 +1,39 @@
-"""Figures a person would put in a paper: one colour per scheme everywhere, safe for the colour-blind, PNG and SVG."""
+"""Draws charts for print, with matplotlib: PNG and SVG files.
+
+matplotlib comes with the extra `plots`. It is imported when a figure is drawn, not before.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import wraps
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from fedcohort.arrays import Floats, Ints
 from fedcohort.files import atomic_write
-from fedcohort.reports.palette import PALETTE, colour_of, style_of
+from fedcohort.reports.charts.seeds import evenly_spread
+from fedcohort.reports.charts.specification import (
+    Bar,
+    Boxes,
+    Chart,
+    Dot,
+    HeatMap,
+    Line,
+    Marks,
+    Panel,
+    Stack,
+)
+from fedcohort.reports.palette import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Figure
-else:
-    Figure = Any  # matplotlib is loaded when a figure is drawn, not before
+    from matplotlib.figure import Figure
 
-P = ParamSpec("P")
+MAX_POINTS = 400  # of a line: more than print can show
+DASHES = ("-", "--", "-.", ":")
 STYLE: Any = {
     "font.size": 8.5,
     "axes.titlesize": 9,
@@ -35,23 +47,55 @@ STYLE: Any = {
     "legend.fontsize": 8,
     "svg.hashsalt": "fedcohort",
 }
-POINTS = 400  # per curve: more than a page can show, and the file stays small
-STYLES = ("-", "--", "-.", ":")
 
 
-def _styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
-    """Draw with this module's fonts and lines, whatever the user's settings are."""
+def has_matplotlib() -> bool:
+    """Return whether matplotlib is installed."""
+    return find_spec("matplotlib") is not None
 
-    @wraps(draw)
-    def drawn(*args: P.args, **kwargs: P.kwargs) -> Figure:
-        with _style():
-            return draw(*args, **kwargs)
 
-    return drawn
+def save_figures(charts: Mapping[str, Chart], folder: Path) -> list[Path]:
+    """Draw charts and write each of them as PNG and as SVG.
+
+    Args:
+        charts: Charts by file name, without ending.
+        folder: Where the files go.
+
+    Returns:
+        The paths of the files.
+    """
+    paths = []
+    for name, chart in charts.items():
+        figure = draw(chart)
+        for ending in ("png", "svg"):
+            path = folder / f"{name}.{ending}"
+            # A date would make the same figure different bytes every time.
+            metadata = {"Date": None} if ending == "svg" else None
+            with atomic_write(path) as draft, _own_style():
+                figure.savefig(draft, dpi=160, metadata=metadata)
+            paths.append(path)
+    return paths
+
+
+def draw(chart: Chart) -> Figure:
+    """Return a chart as a matplotlib figure.
+
+    The figure has this module's fonts and lines, whatever the user's settings of matplotlib are.
+
+    Args:
+        chart: A chart with at least one panel.
+    """
+    with _own_style():
+        first = next(iter(chart.panels.values())).series[0]
+        if isinstance(first, Boxes):
+            return _draw_boxes(chart)
+        if isinstance(first, Stack):
+            return _draw_stacks(chart)
+        return _draw_panels(chart)
 
 
 @contextmanager
-def _style() -> Iterator[None]:
+def _own_style() -> Iterator[None]:
     from matplotlib import rc_context, rcdefaults
 
     with rc_context():
@@ -60,177 +104,191 @@ def _style() -> Iterator[None]:
             yield
 
 
-def available() -> bool:
-    """Return whether matplotlib is installed: it comes with the extra `plots`."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        return False
-    return True
+def _draw_panels(chart: Chart) -> Figure:
+    """Draw lines, bars, dots or heat maps, one panel beside the other."""
+    figure, axes = _grid(chart, len(chart.panels))
+    legend: dict[str, Any] = {}
+    for place, (title, panel) in enumerate(chart.panels.items()):
+        panel_axes = axes[place]
+        for series in panel.series:
+            _DRAW[type(series)](panel_axes, series)
+        panel_axes.set_title(title)
+        panel_axes.set_xlabel(chart.x.title)
+        if chart.y.title and place % chart.layout.columns == 0:
+            panel_axes.set_ylabel(chart.y.title)
+
+        handles, names = panel_axes.get_legend_handles_labels()
+        legend |= dict(zip(names, handles, strict=True))
+        if chart.layout.legend_per_panel:
+            panel_axes.legend(fontsize=6)
+
+    if legend and not chart.layout.legend_per_panel:
+        figure.legend(legend.values(), legend.keys(), loc="outside lower center", ncols=4)
+    return figure
 
 
-def save_figures(figures: Mapping[str, Figure], folder: Path) -> list[Path]:
-    """Write every figure as PNG and SVG; return the paths."""
-    paths = [folder / f"{name}.{kind}" for name in figures for kind in ("png", "svg")]
-    for path in paths:
-        with atomic_write(path) as draft, _style():
-            figures[path.stem].savefig(
-                draft, dpi=160, metadata={"Date": None} if path.suffix == ".svg" else None
-            )
-    return paths
+def _draw_boxes(chart: Chart) -> Figure:
+    """Draw one panel per scheme, all with the same scale: print is too narrow for groups."""
+    boxes: dict[str, Boxes] = {}
+    for title, panel in chart.panels.items():
+        for series in panel.series:
+            assert isinstance(series, Boxes)
+            name = series.name if len(chart.panels) == 1 else f"{series.name}, {title}"
+            boxes[name] = series
+    highest = max(values.max() for series in boxes.values() for values in series.values)
 
-
-@_styled
-def selections_per_class(
-    counts: Mapping[str, Ints], classes: Ints, rates: Sequence[float]
-) -> Figure:
-    """Draw box plots of the times each client was asked, one panel per scheme, one box per class, equal scales."""
-    figure, panels = _grid(len(counts), 3, 2.3, 2.0)
-    highest = max(int(times.max()) for times in counts.values())
-    for panel, (name, times) in zip(panels, counts.items(), strict=True):
-        boxes = panel.boxplot(
-            [times[..., classes == c].ravel() for c in range(len(rates))],
-            tick_labels=[f"{rate:g}" for rate in rates],
+    figure, axes = _grid(chart, len(boxes))
+    for panel_axes, (title, series) in zip(axes, boxes.items(), strict=True):
+        drawn = panel_axes.boxplot(
+            series.values,
+            tick_labels=series.labels,
             widths=0.6,
             patch_artist=True,
             flierprops={"marker": ".", "markersize": 2, "alpha": 0.4, "markeredgecolor": "0.4"},
             medianprops={"color": "black", "linewidth": 1.2},
         )
-        for box in boxes["boxes"]:
-            box.set(facecolor=colour_of(name), alpha=0.75)
-        panel.set_title(name)
-        panel.set_ylim(-0.03 * highest, 1.05 * highest)
-    figure.supxlabel("success rate of the class", fontsize=9)
-    figure.supylabel("times asked", fontsize=9)
+        for box in drawn["boxes"]:
+            box.set(facecolor=COLOURS[series.style.colour], alpha=0.75)
+        panel_axes.set_title(title)
+        panel_axes.set_ylim(-0.03 * highest, 1.05 * highest)
+    figure.supxlabel(chart.x.title, fontsize=9)
+    figure.supylabel(chart.y.title, fontsize=9)
     return figure
 
 
-@_styled
-def over_rounds(panels: Mapping[str, Mapping[str, npt.NDArray[Any]]]) -> Figure:
-    """Draw curves [S, T] over rounds, one panel per quantity: the mean over seeds and a band of one sd."""
-    figure, axes = _grid(len(panels), 2, 3.6, 3.0)
-    for panel, (quantity, curves) in zip(axes, panels.items(), strict=True):
-        for name, values in curves.items():
-            _band(panel, name, values)
-        panel.set_title(quantity)
-        panel.set_xlabel("round")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+def _draw_stacks(chart: Chart) -> Figure:
+    """Draw stacked bars, one panel below the other, with the legend to the right."""
+    figure, axes = _grid(chart, len(chart.panels))
+    num_layers = 0
+    for panel_axes, (title, panel) in zip(axes, chart.panels.items(), strict=True):
+        num_layers = len(panel.series)
+        num_bars = _draw_stack(panel_axes, panel)
+        panel_axes.set_title(title)
+        panel_axes.set(xlabel=chart.x.title, ylabel=chart.y.title, xlim=(-0.6, num_bars - 0.4))
+        panel_axes.grid(visible=False)
+
+    handles, names = axes[0].get_legend_handles_labels()
+    figure.legend(
+        handles,
+        names,
+        loc="outside right upper",
+        title=chart.legend or None,
+        fontsize=7,
+        ncols=1 + num_layers // 14,
+    )
     return figure
 
 
-@_styled
-def regret_and_bounds(
-    panels: Mapping[str, Mapping[str, Floats]], bounds: Mapping[str, Mapping[str, Floats]]
-) -> Figure:
-    """Draw regret [S, T] over rounds beside the curves [T] that should bound it, one panel per case."""
-    figure, axes = _grid(len(panels), 3, 2.6, 2.5)
-    for panel, (case, curves) in zip(axes, panels.items(), strict=True):
-        for place, (name, values) in enumerate(curves.items()):
-            _band(panel, name, values, PALETTE[place])
-        for place, (name, values) in enumerate(bounds[case].items()):
-            panel.plot(
-                np.arange(1, values.size + 1),
-                values,
-                label=name,
-                color="0.35",
-                linestyle=STYLES[1 + place % 3],
-                linewidth=1.0,
-            )
-        panel.set_title(case)
-        panel.set_xlabel("round")
-        panel.legend(fontsize=6)
-    axes[0].set_ylabel("regret")
-    return figure
-
-
-@_styled
-def accuracy_over_rounds(
-    panels: Mapping[str, Mapping[str, Floats]],
-    marks: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]] | None = None,
-    columns: int = 2,
-) -> Figure:
-    """Draw test accuracy [S, T] over rounds, one panel per kind of run; rounds that were not evaluated are left out.
-
-    marks: published points (round, accuracy) by panel and scheme, drawn as circles. Panels of a row have equal scales.
-    """
-    figure, axes = _grid(len(panels), columns, 3.6, 2.6, share="row")
-    legend: dict[str, Any] = {}
-    for panel, (title, curves) in zip(axes, panels.items(), strict=True):
-        for name, values in curves.items():
-            seen = ~np.isnan(values).all(axis=0)
-            if seen.any():
-                _band(panel, name, values[:, seen], rounds=np.flatnonzero(seen) + 1)
-            for at in (marks or {}).get(title, {}).get(name, ()):
-                panel.plot(
-                    *at,
-                    "o",
-                    color=colour_of(name),
-                    markersize=4,
-                    markeredgecolor="black",
-                    markeredgewidth=0.5,
-                )
-        panel.set_title(title)
-        panel.set_xlabel("round")
-        lines, names = panel.get_legend_handles_labels()
-        legend |= dict(zip(names, lines, strict=True))
-    for panel in axes[::columns]:
-        panel.set_ylabel("test accuracy")
-    figure.legend(legend.values(), legend.keys(), loc="outside lower center", ncols=4)
-    return figure
-
-
-@_styled
-def labels_per_client(counts: Ints) -> Figure:
-    """Draw who owns what: the samples of each label [K, C] as stacked bars, one bar per client."""
+def _draw_stack(axes: Axes, panel: Panel) -> int:
+    """Draw the layers of one panel, and return the number of bars."""
     from matplotlib import colormaps
 
-    figure, (panel,) = _grid(1, 1, 6.5, 2.6)
-    bottom = np.zeros(len(counts))
-    for label, column in enumerate(counts.T):
-        panel.bar(
-            np.arange(len(counts)),
-            column,
+    num_layers = len(panel.series)
+    bottom: Any = 0
+    labels: Sequence[str] | Sequence[int] = []
+    for place, layer in enumerate(panel.series):
+        assert isinstance(layer, Stack)
+        labels = layer.labels
+        if layer.style is None:
+            colour: Any = colormaps["turbo"]((place + 0.5) / num_layers)
+        else:
+            colour = COLOURS[layer.style.colour]
+        axes.bar(
+            np.arange(len(labels)),
+            layer.heights,
             bottom=bottom,
             width=0.9,
-            label=str(label),
-            color=colormaps["turbo"]((label + 0.5) / counts.shape[1]),
+            label=layer.name,
+            color=colour,
         )
-        bottom = bottom + column
-    panel.set(xlabel="client", ylabel="samples", xlim=(-0.6, len(counts) - 0.4))
-    panel.grid(visible=False)
-    figure.legend(
-        loc="outside right upper", title="label", fontsize=7, ncols=1 + counts.shape[1] // 14
+        bottom = bottom + layer.heights
+
+    if list(labels) != list(range(len(labels))):
+        axes.set_xticks(range(len(labels)), [str(label) for label in labels], rotation=90)
+    return len(labels)
+
+
+def _draw_line(axes: Axes, line: Line) -> None:
+    at = evenly_spread(len(line.x), MAX_POINTS)
+    x = line.x[at]
+    y = line.y[at]
+    colour = COLOURS[line.style.colour]
+    width = 1.0 if line.sd is None else 1.3
+    dash = DASHES[line.style.dash]
+    axes.plot(x, y, label=line.name, color=colour, linestyle=dash, linewidth=width)
+    if line.sd is not None:
+        sd = np.nan_to_num(line.sd[at])
+        axes.fill_between(x, y - sd, y + sd, color=colour, alpha=0.2, linewidth=0)
+
+
+def _draw_marks(axes: Axes, marks: Marks) -> None:
+    for x, y in marks.points:
+        axes.plot(
+            x,
+            y,
+            "o",
+            color=COLOURS[marks.style.colour],
+            markersize=4,
+            markeredgecolor="black",
+            markeredgewidth=0.5,
+        )
+
+
+def _draw_bar(axes: Axes, bar: Bar) -> None:
+    colour = COLOURS[bar.style.colour]
+    axes.bar([bar.name], [bar.height], yerr=[np.nan_to_num(bar.sd)], color=colour)
+
+
+def _draw_dot(axes: Axes, dot: Dot) -> None:
+    axes.errorbar(
+        [dot.x],
+        [dot.y],
+        xerr=[np.nan_to_num(dot.sd_x)],
+        yerr=[np.nan_to_num(dot.sd_y)],
+        fmt="o",
+        label=dot.name,
+        color=COLOURS[dot.style.colour],
     )
-    return figure
 
 
-def _band(
-    panel: Axes,
-    name: str,
-    values: npt.NDArray[Any],
-    colour: str | None = None,
-    rounds: Ints | None = None,
-) -> None:
-    at = np.unique(np.linspace(0, values.shape[1] - 1, min(values.shape[1], POINTS)).astype(int))
-    rounds, values = (at + 1 if rounds is None else rounds[at]), values[:, at]
-    mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1) if len(values) > 1 else 0.0
-    colour = colour or colour_of(name)
-    panel.plot(
-        rounds, mean, label=name, color=colour, linestyle=STYLES[style_of(name)], linewidth=1.3
+def _draw_heat_map(axes: Axes, heat_map: HeatMap) -> None:
+    rows = np.arange(len(heat_map.clients))
+    image = axes.pcolormesh(
+        heat_map.rounds, rows, heat_map.probabilities, vmin=0, vmax=1, cmap="cividis"
     )
-    panel.fill_between(rounds, mean - spread, mean + spread, color=colour, alpha=0.2, linewidth=0)
+    axes.figure.colorbar(image, ax=axes, label="probability")
+    clients, rounds = np.nonzero(heat_map.marked)
+    axes.scatter(
+        heat_map.rounds[rounds],
+        rows[clients],
+        s=4,
+        facecolors="none",
+        edgecolors=COLOURS[4],
+        linewidths=0.5,
+    )
+    axes.grid(visible=False)
 
 
-def _grid(
-    count: int, columns: int, width: float, height: float, share: Literal["none", "row"] = "none"
-) -> tuple[Figure, list[Axes]]:
-    """Return a figure with so many panels in rows of at most `columns`; share: "row" for equal scales along rows."""
+_DRAW: dict[type, Any] = {
+    Line: _draw_line,
+    Marks: _draw_marks,
+    Bar: _draw_bar,
+    Dot: _draw_dot,
+    HeatMap: _draw_heat_map,
+}
+
+
+def _grid(chart: Chart, count: int) -> tuple[Figure, list[Axes]]:
+    """Return a figure with so many panels, in the rows and columns of the chart's layout."""
     from matplotlib.figure import Figure
 
-    columns = min(columns, count)
+    layout = chart.layout
+    columns = min(layout.columns, count)
     rows = -(-count // columns)
-    figure = Figure(figsize=(columns * width, rows * height), layout="constrained")
-    panels = list(figure.subplots(rows, columns, squeeze=False, sharex=share, sharey=share).ravel())
-    for panel in panels[count:]:
-        panel.remove()
+    share: Literal["row", "none"] = "row" if layout.same_scales else "none"
+    figure = Figure(figsize=(columns * layout.width, rows * layout.height), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=share, sharey=share)
+    panels = list(axes.ravel())
+    for unused in panels[count:]:
+        unused.remove()
     return figure, panels[:count]

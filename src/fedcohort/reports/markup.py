@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fedcohort.reports.words import shown
+from fedcohort.reports.words import format_value
 
 WORDY = 40  # characters from which a column is wrapped
 LATEX = {
@@ -29,7 +29,7 @@ def as_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
     lines = [
         list(rows[0]),
         ["---"] * len(rows[0]),
-        *([shown(row.get(key)) for key in rows[0]] for row in rows),
+        *([format_value(row.get(key)) for key in rows[0]] for row in rows),
     ]
     return "".join(
         f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines
@@ -40,7 +40,10 @@ def as_latex(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
     """Return a LaTeX table, to be used with the package booktabs; no rows, nothing."""
     if not rows:
         return ""
-    head, *body = [list(rows[0]), *([shown(row.get(key)) for key in rows[0]] for row in rows)]
+    head, *body = [
+        list(rows[0]),
+        *([format_value(row.get(key)) for key in rows[0]] for row in rows),
+    ]
     long = [max(len(line[place]) for line in body) > WORDY for place in range(len(head))]
     wide = rf"p{{{0.8 / max(1, sum(long)):.2f}\linewidth}}"
     columns = "".join(

@@ -1,32 +1,71 @@
-"""One colour and one line per scheme, in every figure on paper and on the screen; safe for the colour-blind."""
+"""One colour and one kind of line per scheme, the same in print and on the page.
 
-# Okabe and Ito's palette, in an order that keeps neighbours apart
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000", "#999933")
-# the same on a dark ground: what would sink into it is lighter
-ON_DARK = ("#4A9FE0", "#E69F00", "#2DBB92", "#E08FBD", "#F07A2B", "#8CCBF2", "#F2F2F2", "#C2C25A")
-COLOURS = {
-    "e3cs-0": 0,
-    "e3cs-0.5": 1,
-    "e3cs-0.8": 2,
-    "e3cs-inc": 3,
-    "fedcs": 4,
-    "random": 5,
-    "pow-d": 6,
-    "e3cs-robust": 7,
-}
-STYLES = 4  # kinds of lines: solid, dashed, dash-dotted, dotted
+The colours are Okabe and Ito's, which colour-blind readers can tell apart. A scheme gets its
+style from its place in the list of selectors, so a new selector needs no edit here.
+"""
+
+from dataclasses import dataclass
+
+from fedcohort.selection.registry import PAPER_SELECTORS, SELECTORS
+
+# Ordered so that neighbours differ clearly. The last colour is the neutral one.
+COLOURS = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#CC79A7",
+    "#D55E00",
+    "#56B4E9",
+    "#000000",
+    "#999933",
+    "#595959",
+)
+# The same colours on a dark page, lighter where they would be hard to see.
+COLOURS_ON_DARK = (
+    "#4A9FE0",
+    "#E69F00",
+    "#2DBB92",
+    "#E08FBD",
+    "#F07A2B",
+    "#8CCBF2",
+    "#F2F2F2",
+    "#C2C25A",
+    "#A6A6A6",
+)
+# These schemes come first. The others follow in the order of the registry.
+FIRST_SCHEMES = (*PAPER_SELECTORS, "e3cs-robust")
+NEUTRAL = len(COLOURS) - 1
+NUM_HUES = NEUTRAL
+NUM_DASHES = 4
 
 
-def place_of(name: str) -> int:
-    """Return a scheme's place in the palette, the same everywhere; one without a place here gets it from its letters."""
-    return COLOURS.get(name, sum(name.encode())) % len(PALETTE)
+@dataclass(frozen=True)
+class Style:
+    """The colour and the kind of line of a series.
+
+    Attributes:
+        colour: Place in `COLOURS` and in `COLOURS_ON_DARK`.
+        dash: Kind of line: 0 solid, 1 dashed, 2 dash-dotted, 3 dotted.
+    """
+
+    colour: int
+    dash: int = 0
 
 
-def colour_of(name: str) -> str:
-    """Return a scheme's colour."""
-    return PALETTE[place_of(name)]
+def scheme_style(name: str) -> Style:
+    """Return the style of a scheme, which is the same in every figure.
 
+    A scheme's place in the list of selectors decides. The first 32 get different styles.
 
-def style_of(name: str) -> int:
-    """Return the kind of a scheme's line; solid for one without a place of its own."""
-    return list(COLOURS).index(name) % STYLES if name in COLOURS else 0
+    Args:
+        name: Name of the scheme. A name that is not a registered selector gets a solid line in
+            a colour that depends on its letters.
+    """
+    others = [selector for selector in SELECTORS if selector not in FIRST_SCHEMES]
+    order = [*FIRST_SCHEMES, *others]
+    if name not in order:
+        return Style(colour=sum(name.encode()) % NUM_HUES)
+
+    place = order.index(name)
+    colours_used_up = place // NUM_HUES
+    return Style(colour=place % NUM_HUES, dash=(place + colours_used_up) % NUM_DASHES)

@@ -1,12 +1,13 @@
-"""A report: a title, tables, notes and figures; written as Markdown, LaTeX, CSV and images."""
+"""A report: a title, tables, notes and figures, written as Markdown, LaTeX, CSV and images."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fedcohort.files import atomic_write, save_csv
-from fedcohort.reports.figures import Figure, available, save_figures
+from fedcohort.reports import figures
+from fedcohort.reports.charts import Chart
 from fedcohort.reports.markup import as_latex, as_latex_note, as_markdown
 
 Rows = Sequence[Mapping[str, Any]]
@@ -15,9 +16,15 @@ NO_FIGURES = "No figures: they need pip install 'fedcohort[plots]'"
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What is shown of an artefact.
+    """Tables, notes and figures about one topic.
 
-    tables: for people, by title; numbers: their numbers for machines, by file name; figures are drawn when they are saved.
+    Attributes:
+        name: Name of its files.
+        title: Heading.
+        tables: Rows for people, by title.
+        notes: Sentences below the tables.
+        numbers: Rows for programs, by name of the CSV file.
+        figures: Charts by file name. They are drawn when the report is written.
     """
 
     name: str
@@ -25,30 +32,58 @@ class Report:
     tables: Mapping[str, Rows]
     notes: Sequence[str] = ()
     numbers: Mapping[str, Rows] = field(default_factory=dict)
-    figures: Callable[[], dict[str, Figure]] | None = None
+    figures: Mapping[str, Chart] = field(default_factory=dict)
 
 
 def write(report: Report, folder: Path) -> str:
-    """Write all files of a report into a folder; return what to say of its figures."""
+    """Write all files of a report.
+
+    Args:
+        report: What to write.
+        folder: Where the files go.
+
+    Returns:
+        A line for the user about the figures. Empty if the report has none.
+    """
     for name, rows in report.numbers.items():
         save_csv(folder / f"{name}.csv", rows)
-    drawn = report.figures() if report.figures and available() else {}
-    pictures = save_figures(drawn, folder)
-    text = f"# {report.title}\n"
+
+    images: list[Path] = []
+    if figures.has_matplotlib():
+        images = figures.save_figures(report.figures, folder)
+
+    _write_text(folder / f"{report.name}.md", _markdown(report, images))
+    _write_text(folder / f"{report.name}.tex", _latex(report))
+
+    if images:
+        return f"Figures: {', '.join(path.name for path in images)}"
+    if report.figures:
+        return NO_FIGURES
+    return ""
+
+
+def _markdown(report: Report, images: Sequence[Path]) -> str:
+    parts = [f"# {report.title}\n"]
     for title, rows in report.tables.items():
-        text += f"\n## {title}\n\n{as_markdown(rows)}"
-    text += "".join(f"\n{note}\n" for note in report.notes)
-    text += "".join(
-        f"\n![{path.stem}]({path.name})\n" for path in pictures if path.suffix == ".svg"
-    )
-    with atomic_write(folder / f"{report.name}.md") as draft:
+        parts.append(f"## {title}\n\n{as_markdown(rows)}")
+    for note in report.notes:
+        parts.append(f"{note}\n")
+    for path in images:
+        if path.suffix == ".svg":
+            parts.append(f"![{path.stem}]({path.name})\n")
+    return "\n".join(parts)
+
+
+def _latex(report: Report) -> str:
+    parts = []
+    for title, rows in report.tables.items():
+        parts.append(as_latex(rows, caption=f"{report.title}: {title}"))
+    text = "\n".join(parts)
+    for note in report.notes:
+        text += f"\n{as_latex_note(note)}"
+    return text
+
+
+def _write_text(path: Path, text: str) -> None:
+    with atomic_write(path) as draft:
         draft.write_text(text, encoding="utf-8")
-    latex = "\n".join(
-        as_latex(rows, f"{report.title}: {title}") for title, rows in report.tables.items()
-    )
-    latex += "".join(f"\n{as_latex_note(note)}" for note in report.notes)
-    with atomic_write(folder / f"{report.name}.tex") as draft:
-        draft.write_text(latex, encoding="utf-8")
-    if pictures:
-        return f"Figures: {', '.join(path.name for path in pictures)}"
-    return NO_FIGURES if report.figures and not available() else ""

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fedcohort.reports.words import shown
+from fedcohort.reports.words import format_value
 
 WORDY = 16  # characters from which a column is wrapped
 Rows = Sequence[Mapping[str, Any]]
@@ -39,7 +39,7 @@ def _naming(rows: Rows, keys: Sequence[str]) -> int:
     apart = [
         n
         for n in (1, 2, 3)
-        if len({tuple(shown(row.get(key)) for key in keys[:n]) for row in rows}) == len(rows)
+        if len({tuple(format_value(row.get(key)) for key in keys[:n]) for row in rows}) == len(rows)
     ]
     return apart[0] if apart else 1
 
@@ -60,12 +60,12 @@ def _table(rows: Rows, keys: Sequence[str], title: str | None = None) -> Table:
         header = key if place == 0 else key.replace(" ", "\n")
         lines = [
             line
-            for text in (header, *(shown(row.get(key)) for row in rows))
+            for text in (header, *(format_value(row.get(key)) for row in rows))
             for line in text.split("\n")
         ]
         widest = max(len(line) for line in lines)
         side: Literal["left", "right"] = "left" if 2 * sum(words) > len(rows) else "right"
         table.add_column(Text(header), justify=side, min_width=min(widest, WORDY), overflow="fold")
     for row in rows:
-        table.add_row(*(Text(shown(row.get(key))) for key in keys))
+        table.add_row(*(Text(format_value(row.get(key))) for key in keys))
     return table

@@ -1,19 +1,47 @@
-"""A value as a reader wants it."""
+"""Values as a reader wants to see them."""
 
+from math import isnan
 from typing import Any
 
+from fedcohort.arrays import Floats
+from fedcohort.statistics import sd
 
-def shown(value: Any) -> str:
-    """Return a value as a reader wants it: three digits for small numbers, thousands apart for large ones."""
+
+def format_value(value: Any) -> str:
+    """Return a value of a table as text.
+
+    Floats have three digits, and a comma between thousands. None and nan become a dash.
+    """
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if value is None or (isinstance(value, float) and value != value):
+    if value is None:
         return "-"
-    if isinstance(value, float):
-        return f"{value:.3g}" if abs(value) < 999.5 else f"{value:,.0f}"
-    return str(value)
+    if not isinstance(value, float):
+        return str(value)
+    if isnan(value):
+        return "-"
+    if abs(value) < 999.5:
+        return f"{value:.3g}"
+    return f"{value:,.0f}"
 
 
-def counted(number: int, thing: str) -> str:
-    """Return so many things: 1 seed, 2 seeds."""
-    return f"{number} {thing}" + ("" if number == 1 else "s")
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: "1 seed", "2 seeds"."""
+    plural = "" if number == 1 else "s"
+    return f"{number} {noun}{plural}"
+
+
+def mean_with_sd(values: Floats, digits: int = 3) -> str:
+    """Return "mean ± standard deviation" of one value per seed, without the nan.
+
+    Args:
+        values: [S] one value per seed. One value has no deviation. None at all become a dash.
+        digits: Digits after the decimal point.
+    """
+    known = values[values == values]
+    if not known.size:
+        return "-"
+    text = f"{known.mean():.{digits}f}"
+    if known.size > 1:
+        text += f" ± {sd(known):.{digits}f}"
+    return text

@@ -44,7 +44,7 @@ class BaseSelector:
     Raises:
         ValueError: If a size is out of bounds.
 
-    Example:
+    Examples:
         >>> class FirstClients(BaseSelector):
         ...     def choose(self, round, size, present):
         ...         clients = smallest(np.arange(self.num_clients), size, present)

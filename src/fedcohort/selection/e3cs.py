@@ -53,7 +53,7 @@ class E3CS(BaseSelector):
     Raises:
         ValueError: If an argument is out of bounds.
 
-    Example:
+    Examples:
         >>> selector = E3CS(100, 20, rng=0, quota=0.5)
         >>> cohort = selector.select(0)
         >>> cohort.clients.shape

@@ -25,7 +25,7 @@ class FedCS(BaseSelector):
     Raises:
         ValueError: If a size or a rate is out of bounds.
 
-    Example:
+    Examples:
         >>> selector = FedCS(4, 2, success_rates=[0.1, 0.9, 0.3, 0.6], rng=0)
         >>> selector.select(0).clients
         array([1, 3])

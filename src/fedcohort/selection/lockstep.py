@@ -17,7 +17,7 @@ class Lockstep:
         selectors: Selectors of the same sizes, each built on a sequence of seeds.
         runs: Number of runs of each selector.
 
-    Example:
+    Examples:
         >>> from fedcohort import E3CS, Random
         >>> selector = Lockstep([E3CS(100, 20, rng=[0, 1]), Random(100, 20, rng=[0])], [2, 1])
         >>> selector.select(0).clients.shape

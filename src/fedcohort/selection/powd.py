@@ -37,7 +37,7 @@ class PowD(BaseSelector):
     Raises:
         ValueError: If a size is out of bounds.
 
-    Example:
+    Examples:
         >>> losses = np.array([0.3, 0.9, 0.1, 0.7])
         >>> selector = PowD(4, 2, loss_of=lambda clients: losses[clients], rng=0, candidates=4)
         >>> selector.select(0).clients
@@ -80,7 +80,7 @@ class LastLoss(BaseSelector):
     Raises:
         ValueError: If a size is out of bounds.
 
-    Example:
+    Examples:
         >>> selector = LastLoss(4, 2, rng=0, candidates=4)
         >>> first = selector.select(0)
         >>> selector.update(Outcome(first, success=[1, 1], loss=[0.5, 0.7]))

@@ -30,7 +30,7 @@ class Cohort:
     Raises:
         ValueError: If a value is out of bounds or a client is named twice.
 
-    Example:
+    Examples:
         >>> cohort = Cohort(round=0, clients=[2, 5], inclusion=[0.5, 1.0])
         >>> cohort.clients
         array([2, 5])
@@ -62,7 +62,7 @@ class Outcome:
     Raises:
         ValueError: If a value is out of bounds or a client that succeeded has no finite loss.
 
-    Example:
+    Examples:
         >>> cohort = Cohort(round=0, clients=[2, 5], inclusion=[0.5, 1.0])
         >>> Outcome(cohort, success=[True, False]).success
         array([1., 0.])
@@ -99,7 +99,7 @@ class Selector(Protocol):
         num_clients: Number of clients in the federation, K.
         cohort_size: Number of clients to ask in each round, k.
 
-    Example:
+    Examples:
         >>> from fedcohort import Random
         >>> selector: Selector = Random(100, 20, rng=0)
         >>> cohort = selector.select(0)

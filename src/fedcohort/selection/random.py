@@ -19,7 +19,7 @@ class Random(BaseSelector):
     Raises:
         ValueError: If a size is out of bounds.
 
-    Example:
+    Examples:
         >>> selector = Random(100, 20, rng=0)
         >>> cohort = selector.select(0)
         >>> cohort.clients.shape

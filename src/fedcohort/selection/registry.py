@@ -37,7 +37,7 @@ class Federation:
         eta: Learning rate of E3CS, or "auto".
         sampler: Name of the function in `SAMPLERS` with which E3CS draws.
 
-    Example:
+    Examples:
         >>> federation = Federation(num_clients=100, cohort_size=20, rng=0)
         >>> SELECTORS["random"](federation).select(0).clients.shape
         (20,)
@@ -63,7 +63,7 @@ class Scheme:
         make: Function that makes a selector for a federation. By default the class is called
             with the sizes and the randomness alone.
 
-    Example:
+    Examples:
         >>> scheme = Scheme(Random)
         >>> scheme.selector.needs_losses
         False
@@ -95,7 +95,7 @@ def make_selector(name: str, federation: Federation) -> Selector:
         ValueError: If the name is unknown, with the nearest name as a suggestion, or if the
             federation lacks something that the scheme needs.
 
-    Example:
+    Examples:
         >>> selector = make_selector("e3cs-0.5", Federation(100, 20, rng=0))
         >>> selector.select(0).clients.shape
         (20,)

@@ -31,7 +31,7 @@ def bernoulli(rates: Floats, rng: RngLike) -> Iterator[Bools]:
     Raises:
         ValueError: If a rate lies outside [0, 1].
 
-    Example:
+    Examples:
         >>> from fedcohort import bernoulli, class_rates
         >>> world = bernoulli(class_rates(4, [0.0, 1.0]), rng=0)
         >>> next(world).tolist()

@@ -25,7 +25,7 @@ def class_of(num_clients: int, num_classes: int = len(PAPER_RATES)) -> npt.NDArr
     Raises:
         ValueError: If there are fewer clients than classes.
 
-    Example:
+    Examples:
         >>> from fedcohort.world.classes import class_of
         >>> class_of(5, num_classes=2).tolist()
         [0, 0, 0, 1, 1]
@@ -50,7 +50,7 @@ def class_rates(num_clients: int, rates: npt.ArrayLike = PAPER_RATES) -> Floats:
     Raises:
         ValueError: If a rate lies outside [0, 1], or there are fewer clients than rates.
 
-    Example:
+    Examples:
         >>> from fedcohort import class_rates
         >>> class_rates(4, [0.5, 1.0]).tolist()
         [0.5, 0.5, 1.0, 1.0]

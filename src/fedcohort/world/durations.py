@@ -26,7 +26,7 @@ def local_epochs(
     Raises:
         ValueError: If there is no client or no choice, or a choice is below 1.
 
-    Example:
+    Examples:
         >>> from fedcohort.world.durations import local_epochs
         >>> local_epochs(3, rng=0, choices=(2,)).tolist()
         [2, 2, 2]
@@ -58,7 +58,7 @@ def timed(
     Raises:
         ValueError: If a time or the jitter is negative or not finite.
 
-    Example:
+    Examples:
         >>> from fedcohort.world.durations import timed
         >>> from fedcohort.world.recorded import replay
         >>> next(timed(replay([[1, 0]]), seconds=[3.0, 5.0], rng=0)).tolist()

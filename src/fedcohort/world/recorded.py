@@ -50,7 +50,7 @@ def replay(table: npt.ArrayLike) -> Iterator[npt.NDArray[Any]]:
     Raises:
         ValueError: If the table holds anything else, such as negative seconds.
 
-    Example:
+    Examples:
         >>> from fedcohort.world.recorded import replay
         >>> [row.tolist() for row in replay([[1, 0], [1, 1]])]
         [[True, False], [True, True]]

@@ -28,7 +28,7 @@ def make_world(name: str, conditions: Conditions) -> World:
     Raises:
         ValueError: If there is no such world, or it cannot be made from these conditions.
 
-    Example:
+    Examples:
         >>> from fedcohort.world.registry import Conditions, make_world
         >>> conditions = Conditions(num_clients=4, seeds=[0, 1], rates=(0.0, 1.0))
         >>> world = make_world("bernoulli", conditions)

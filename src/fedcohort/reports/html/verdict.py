@@ -6,8 +6,8 @@ from math import isnan
 import numpy as np
 
 from fedcohort.arrays import Floats
-from fedcohort.reports.html.findings import Findings, Scheme
-from fedcohort.reports.html.series import in_words
+from fedcohort.reports.findings import Findings, Scheme
+from fedcohort.reports.words import mean_with_sd
 from fedcohort.statistics import estimate
 
 Values = Mapping[str, Mapping[int, float]]  # by scheme and seed, where it is known
@@ -30,7 +30,7 @@ def verdict(of: Findings) -> tuple[list[str], dict[str, list[str]]]:
 def about(schemes: Mapping[str, Scheme], targets: Sequence[float] = ()) -> list[str]:
     """Return what can be said of the schemes of one kind of run; of a single one, what it came to."""
     said = []
-    finals = _values(schemes, lambda scheme: scheme.final)
+    finals = _values(schemes, lambda scheme: scheme.final_accuracy)
     if finals:
         said += [_first(schemes, targets), _furthest(finals)]
     said.append(_success(_values(schemes, lambda scheme: scheme.success)))
@@ -57,7 +57,7 @@ def _mean(values: Mapping[int, float]) -> float:
 
 
 def _words(values: Mapping[int, float], digits: int = 3) -> str:
-    return in_words(np.array(list(values.values())), digits)
+    return mean_with_sd(np.array(list(values.values())), digits)
 
 
 def _first(schemes: Mapping[str, Scheme], targets: Sequence[float]) -> str:

@@ -13,7 +13,7 @@ from fedcohort.lab import folder as rundir
 from fedcohort.lab.config import ComparisonConfig, run_keys, summary
 from fedcohort.lab.recorder import load_allocations
 from fedcohort.lab.records import read_config, read_records
-from fedcohort.reports.html.findings import Findings, Scheme
+from fedcohort.reports.findings import Findings, Scheme
 from fedcohort.world.classes import class_of
 
 

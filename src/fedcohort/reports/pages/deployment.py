@@ -8,7 +8,7 @@ import numpy as np
 
 from fedcohort.lab import folder as rundir
 from fedcohort.lab.recorder import Allocations
-from fedcohort.reports.html.findings import Findings, Scheme
+from fedcohort.reports.findings import Findings, Scheme
 from fedcohort.reports.pages.comparison import environment
 
 CERTAIN = 1 - 1e-6  # the journal keeps six digits
@@ -35,8 +35,8 @@ def findings(folder: Path) -> Findings:
         kinds={"this run": {"this run": scheme}},
         tables={"Clients": [_client(name, fates[name]) for name in names]},
         allocations=_allocations(rows, names),
-        fates=fates,
-        names=names,
+        outcomes=fates,
+        client_names=names,
         lead=[_lead(rows, about)],
         settings=about,
         environment=environment(folder),

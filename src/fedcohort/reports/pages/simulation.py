@@ -7,7 +7,7 @@ import numpy as np
 from fedcohort.lab.recorder import load_allocations
 from fedcohort.lab.simulation import SimulationConfig, SimulationResult, summary
 from fedcohort.paper.simulated import stored
-from fedcohort.reports.html.findings import Findings, Scheme
+from fedcohort.reports.findings import Findings, Scheme
 from fedcohort.reports.pages.comparison import environment, seeds_in_words
 from fedcohort.world.classes import class_of
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from fedcohort.learning.flat import flat_weights, forward_of, views
+from fedcohort.learning.weights import flat_weights, make_forward, named_weights
 
 
 def net():
@@ -18,7 +18,7 @@ def net():
 
 def test_views_of_the_flat_weights_are_the_named_parameters():
     module = net()
-    named = views(flat_weights(module), module)
+    named = named_weights(flat_weights(module), module)
     assert list(named) == [name for name, _ in module.named_parameters()]
     assert all(torch.equal(named[name], p) for name, p in module.named_parameters())
 
@@ -27,14 +27,14 @@ def test_flat_weights_of_the_views_are_the_vector_again():
     module = net()
     vector = torch.arange(float(flat_weights(module).numel()))
     assert torch.equal(
-        torch.cat([part.reshape(-1) for part in views(vector, module).values()]), vector
+        torch.cat([part.reshape(-1) for part in named_weights(vector, module).values()]), vector
     )
 
 
 def test_views_share_memory_with_the_vector_and_flat_weights_do_not_share_it_with_the_module():
     module = net()
     vector = flat_weights(module)
-    views(vector, module)["0.weight"].zero_()
+    named_weights(vector, module)["0.weight"].zero_()
     assert (vector[: 3 * 2 * 9] == 0).all()
     assert (module[0].weight != 0).any()
 
@@ -42,7 +42,7 @@ def test_views_share_memory_with_the_vector_and_flat_weights_do_not_share_it_wit
 def test_a_vector_of_another_length_is_refused():
     module = net()
     with pytest.raises((RuntimeError, ValueError)):
-        views(flat_weights(module)[:-1], module)
+        named_weights(flat_weights(module)[:-1], module)
 
 
 def test_forward_of_a_module_uses_the_weights_given_and_not_its_own():
@@ -51,7 +51,7 @@ def test_forward_of_a_module_uses_the_weights_given_and_not_its_own():
         for p in other.parameters():
             p.mul_(-0.7)
     before = flat_weights(module)
-    assert torch.equal(forward_of(module)(flat_weights(other), x), other(x))
+    assert torch.equal(make_forward(module)(flat_weights(other), x), other(x))
     assert torch.equal(flat_weights(module), before)
 
 
@@ -79,6 +79,6 @@ def test_what_is_used_in_two_places_is_given_in_both_and_the_module_is_left_as_i
     module, other, x = make(), make(), torch.randn(5, 4)
     kept, before = list(module.parameters()), flat_weights(module)
     for _ in range(2):
-        assert torch.equal(forward_of(module)(flat_weights(other), x), other(x))
+        assert torch.equal(make_forward(module)(flat_weights(other), x), other(x))
     assert all(one is another for one, another in zip(module.parameters(), kept, strict=True))
     assert torch.equal(flat_weights(module), before)

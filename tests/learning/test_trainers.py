@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from fedcohort.learning.flat import flat_weights, views
-from fedcohort.learning.local import Jobs, OneByOne, Sgd, Together, batched_step
-from fedcohort.learning.schedule import batches
+from fedcohort.learning.schedule import draw_batches
+from fedcohort.learning.sgd import Sgd
+from fedcohort.learning.trainers import BatchedTrainer, Jobs, SequentialTrainer
+from fedcohort.learning.weights import flat_weights, named_weights
 from fedcohort.learning.workers import Workers
 
 SAMPLES, CLASSES = 60, 3
@@ -51,7 +52,7 @@ def problem(make, lengths, epochs, mus, runs=2, sgd=SGD, seed=0):
     models = flat_weights(module) + 0.3 * torch.randn(runs, flat_weights(module).numel())
     rng = np.random.default_rng(seed)
     orders = [
-        batches(rng.choice(SAMPLES, length, replace=False), count, sgd.batch_size, rng)
+        draw_batches(rng.choice(SAMPLES, length, replace=False), count, sgd.batch_size, rng)
         for length, count in zip(lengths, epochs, strict=True)
     ]
     return (
@@ -70,7 +71,7 @@ def by_hand(module, x, y, models, jobs, sgd=SGD):
         own = deepcopy(module).double()
         anchor = models[int(jobs.run[job])].double()
         with torch.no_grad():
-            for p, start in zip(own.parameters(), views(anchor, own).values(), strict=True):
+            for p, start in zip(own.parameters(), named_weights(anchor, own).values(), strict=True):
                 p.copy_(start)
         optimiser = torch.optim.SGD(own.parameters(), lr=sgd.rate, momentum=sgd.momentum)
         seen = []
@@ -79,7 +80,7 @@ def by_hand(module, x, y, models, jobs, sgd=SGD):
             loss = cross_entropy(own(x.double()[which]), y[which])
             away = sum(
                 ((p - a) ** 2).sum()
-                for p, a in zip(own.parameters(), views(anchor, own).values(), strict=True)
+                for p, a in zip(own.parameters(), named_weights(anchor, own).values(), strict=True)
             )
             optimiser.zero_grad()
             (loss + float(jobs.mu[job]) / 2 * away).backward()
@@ -93,8 +94,8 @@ def by_hand(module, x, y, models, jobs, sgd=SGD):
 def both(module, x, y, models, jobs, sgd=SGD, slots=3, threads=2):
     workers = Workers(module, threads)
     return (
-        Together(workers, x, y, sgd, slots).train(models, jobs),
-        OneByOne(workers, x, y, sgd).train(models, jobs),
+        BatchedTrainer(workers, x, y, sgd, slots).train(models, jobs),
+        SequentialTrainer(workers, x, y, sgd).train(models, jobs),
     )
 
 
@@ -165,7 +166,8 @@ def test_training_together_equals_training_one_by_one(
 def test_one_by_one_gives_the_same_bits_for_any_number_of_threads(make):
     module, x, y, models, jobs = problem(make, *CASES["many more jobs than slots"])
     trained = [
-        OneByOne(Workers(module, threads), x, y, SGD).train(models, jobs) for threads in (1, 2, 5)
+        SequentialTrainer(Workers(module, threads), x, y, SGD).train(models, jobs)
+        for threads in (1, 2, 5)
     ]
     for other in trained[1:]:
         assert torch.equal(other.change, trained[0].change)
@@ -196,32 +198,6 @@ def test_momentum_starts_from_zero_for_every_job_of_a_slot(way):
     same = Jobs(jobs.run, [jobs.batches[0]] * 4, jobs.mu)
     change = both(module, x, y, models, same, slots=1, threads=1)[way].change
     torch.testing.assert_close(change, change[:1].expand(4, -1), rtol=0, atol=0)
-
-
-def test_the_fedprox_step_follows_the_gradient_of_the_whole_objective():
-    torch.manual_seed(2)
-    module, count = mlp(), 3
-    size = flat_weights(module).numel()
-    weights, anchor, mu = (
-        torch.randn(count, size),
-        torch.randn(count, size),
-        torch.tensor([0.0, 0.7, 5.0]),
-    )
-    x, y = torch.randn(count, 4, 5), torch.randint(CLASSES, (count, 4))
-    moved, velocity, loss = batched_step(module, Sgd(0.1, 0.9, 4), torch.float32)(
-        weights, torch.zeros_like(weights), anchor, mu, x, y, torch.ones(count, 4)
-    )
-    for job in range(count):
-        free = weights[job].clone().requires_grad_(True)
-        fit = cross_entropy(
-            torch.func.functional_call(module, views(free, module), (x[job],)), y[job]
-        )
-        (slope,) = torch.autograd.grad(fit + mu[job] / 2 * ((free - anchor[job]) ** 2).sum(), free)
-        torch.testing.assert_close(velocity[job], slope)
-        torch.testing.assert_close(moved[job], weights[job] - 0.1 * slope)
-        torch.testing.assert_close(
-            loss[job], fit.detach()
-        )  # what is reported is the loss alone, without the term
 
 
 def test_fedprox_stays_nearer_to_where_it_started():

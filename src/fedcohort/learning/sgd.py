@@ -1,0 +1,91 @@
+"""The local optimiser: SGD with momentum, and one step of it for many models at once.
+
+FedAvg and FedProx differ in one term: the gradient of (mu / 2) |theta - anchor|^2, where the
+anchor is the model that the server sent. mu = 0 gives FedAvg.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.func import grad_and_value, vmap
+from torch.nn.functional import cross_entropy
+
+from fedcohort.checks import MAX_COUNT, check_int, check_positive, check_range
+from fedcohort.learning.layers import for_many_models
+from fedcohort.learning.weights import make_forward
+
+Step = Callable[..., tuple[Tensor, Tensor, Tensor]]
+
+
+@dataclass(frozen=True)
+class Sgd:
+    """The clients' optimiser; its momentum starts from zero in every round.
+
+    Attributes:
+        rate: Learning rate, above 0.
+        momentum: Factor of the last step's velocity, between 0 and 1.
+        batch_size: Samples per step; the last batch of an epoch may be smaller.
+
+    Raises:
+        ValueError: If a value is out of bounds.
+
+    Examples:
+        >>> Sgd(rate=0.05)
+        Sgd(rate=0.05, momentum=0.9, batch_size=40)
+    """
+
+    rate: float = 0.01
+    momentum: float = 0.9
+    batch_size: int = 40
+
+    def __post_init__(self) -> None:
+        check_positive("rate", self.rate)
+        check_range("momentum", self.momentum, 0.0, 1.0)
+        check_int("batch_size", self.batch_size, 1, MAX_COUNT)
+
+
+def make_batched_step(module: nn.Module, sgd: Sgd, dtype: torch.dtype) -> Step:
+    """Return one SGD step of S models at once, each on a batch of its own.
+
+    The step is a function of weights [S, P], velocity [S, P], anchor [S, P], mu [S],
+    x [S, B, ...], y [S, B] and counts [S, B], which is 0 where there is no sample and 1
+    elsewhere. It returns the new weights, the new velocity and the loss [S] before the step.
+    """
+    forward = make_forward(for_many_models(module).train())
+    trainable = _trainable(module)
+    some_frozen = not bool(trainable.all())
+
+    def mean_loss(weights: Tensor, x: Tensor, y: Tensor, counts: Tensor) -> Tensor:
+        logits = forward(weights.to(dtype), x).float()
+        losses = cross_entropy(logits, y, reduction="none")
+        return (losses * counts).sum() / counts.sum().clamp_min(1.0)
+
+    gradients_and_losses = vmap(grad_and_value(mean_loss), randomness="different")
+
+    def step(
+        weights: Tensor,
+        velocity: Tensor,
+        anchor: Tensor,
+        mu: Tensor,
+        x: Tensor,
+        y: Tensor,
+        counts: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        gradient, loss = gradients_and_losses(weights, x, y, counts)
+        if some_frozen:
+            gradient = gradient * trainable
+        velocity = sgd.momentum * velocity + gradient + mu[:, None] * (weights - anchor)
+        return weights - sgd.rate * velocity, velocity, loss
+
+    return step
+
+
+def _trainable(module: nn.Module) -> Tensor:
+    """Return [P], 1 where a parameter is trained and 0 where it is frozen."""
+    parts = []
+    for parameter in module.parameters():
+        value = float(parameter.requires_grad)
+        parts.append(torch.full((parameter.numel(),), value, device=parameter.device))
+    return torch.cat(parts)

@@ -1,0 +1,253 @@
+"""Local updates: SGD on the clients' own data, of many clients at once or one by one.
+
+Both trainers compute the same. `BatchedTrainer` steps all slots of a schedule in one batched
+operation, `SequentialTrainer` gives each job to one worker. Which is faster depends on the
+model and the machine: the engine measures.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import local
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from fedcohort.arrays import Ints
+from fedcohort.learning.compilation import compile_at_first_call
+from fedcohort.learning.schedule import Schedule, schedule_jobs
+from fedcohort.learning.sgd import Sgd, Step, make_batched_step
+from fedcohort.learning.weights import flat_weights, named_weights
+from fedcohort.learning.workers import Workers
+
+
+@dataclass(frozen=True, eq=False)
+class Jobs:
+    """Local updates to compute, one job per client and run.
+
+    Attributes:
+        run: Run of each job, [J]: job j starts from models[run[j]].
+        batches: Samples of every step of each job, J arrays [steps, B]; -1 for no sample.
+        mu: Coefficient of FedProx's proximal term of each job, [J].
+    """
+
+    run: Ints
+    batches: list[Ints]
+    mu: Tensor
+
+    @property
+    def steps(self) -> Ints:
+        """Number of steps of each job, [J]."""
+        return np.array([len(rows) for rows in self.batches], dtype=np.int64)
+
+    def subset(self, jobs: Ints) -> "Jobs":
+        """Return some of the jobs."""
+        batches = [self.batches[job] for job in jobs]
+        return Jobs(self.run[jobs], batches, self.mu[torch.from_numpy(jobs)])
+
+
+@dataclass(frozen=True, eq=False)
+class LocalUpdates:
+    """The results of J jobs.
+
+    Attributes:
+        change: Change of the weights by each job, [J, P] = theta_j - theta.
+        loss: Mean loss over the steps of each job, [J].
+    """
+
+    change: Tensor
+    loss: Tensor
+
+
+class BatchedTrainer:
+    """Steps many jobs at once; on a CPU each worker takes its part of the jobs.
+
+    Args:
+        workers: Threads and their copies of the model.
+        x: Inputs [N, ...], on the device that trains.
+        y: Labels [N], on the same device.
+        sgd: Local optimiser.
+        slots: Number of jobs that step side by side.
+        dtype: Precision of forward and backward passes.
+        compiled: Whether to compile the step.
+    """
+
+    def __init__(
+        self,
+        workers: Workers,
+        x: Tensor,
+        y: Tensor,
+        sgd: Sgd,
+        slots: int,
+        dtype: torch.dtype = torch.float32,
+        compiled: bool = False,
+    ) -> None:
+        self.workers = workers
+        self.x = x.to(dtype)
+        self.y = y
+        self.sgd = sgd
+        self.slots = slots
+        self._dtype = dtype
+        self._compiled = compiled
+        self._thread_local = local()
+
+    def train(self, models: Tensor, jobs: Jobs) -> LocalUpdates:
+        """Train all jobs, each from its run's row of models [R, P]."""
+        change = torch.empty((jobs.run.size, models.shape[1]), device=models.device)
+        loss = torch.empty(jobs.run.size, device=models.device)
+        worker_of_job = schedule_jobs(jobs.steps, self.workers.count).slot
+
+        def work(worker: int) -> None:
+            own = np.flatnonzero(worker_of_job == worker)
+            if not own.size:
+                return
+            updates = self._train_part(models, jobs.subset(own))
+            rows = torch.from_numpy(own).to(models.device)
+            change[rows] = updates.change
+            loss[rows] = updates.loss
+
+        self.workers.map(work, range(self.workers.count))
+        return LocalUpdates(change, loss)
+
+    def _train_part(self, models: Tensor, jobs: Jobs) -> LocalUpdates:
+        """Train the jobs in slots; an idle slot repeats a step whose result is not read."""
+        device = models.device
+        schedule = schedule_jobs(jobs.steps, self.slots)
+        samples = self._samples_by_step(jobs, schedule).to(device)
+        # Where a batch has no sample, repeat one of the same job.
+        indices = torch.where(samples >= 0, samples, samples[..., :1]).clamp_min(0)
+        job_run = torch.from_numpy(jobs.run).to(device)
+        job_slot = torch.from_numpy(schedule.slot).to(device)
+        job_mu = jobs.mu.to(device)
+        starting = _jobs_by_step(schedule.start, device)
+        ending = _jobs_by_step(schedule.start + schedule.steps - 1, device)
+
+        step = self._step()
+        weights = models[torch.zeros(self.slots, dtype=torch.int64, device=device)]
+        velocity = torch.zeros_like(weights)
+        anchor = weights.clone()
+        mu = torch.zeros(self.slots, device=device)
+        total_loss = torch.zeros(self.slots, device=device)
+        change = torch.empty((jobs.run.size, models.shape[1]), device=device)
+        loss = torch.empty(jobs.run.size, device=device)
+
+        for now in range(schedule.length):
+            if now in starting:
+                new = starting[now]
+                slot = job_slot[new]
+                weights[slot] = anchor[slot] = models[job_run[new]]
+                velocity[slot] = 0.0
+                total_loss[slot] = 0.0
+                mu[slot] = job_mu[new]
+
+            x = self.x[indices[now]]
+            y = self.y[indices[now]]
+            counts = (samples[now] >= 0).float()
+            weights, velocity, step_loss = step(weights, velocity, anchor, mu, x, y, counts)
+            total_loss = total_loss + step_loss
+
+            if now in ending:
+                done = ending[now]
+                slot = job_slot[done]
+                change[done] = weights[slot] - anchor[slot]
+                loss[done] = total_loss[slot]
+        return LocalUpdates(change, loss / torch.from_numpy(schedule.steps).to(device))
+
+    def _samples_by_step(self, jobs: Jobs, schedule: Schedule) -> Tensor:
+        """Return the samples of every slot at every step, [steps, slots, B]; -1 for none."""
+        shape = (schedule.length, self.slots, self.sgd.batch_size)
+        samples = np.full(shape, -1, dtype=np.int64)
+        for job, rows in enumerate(jobs.batches):
+            start = schedule.start[job]
+            samples[start : start + len(rows), schedule.slot[job]] = rows
+        return torch.from_numpy(samples)
+
+    def _step(self) -> Step:
+        """Return this thread's step function."""
+        if not hasattr(self._thread_local, "step"):
+            step = make_batched_step(self.workers.module(), self.sgd, self._dtype)
+            if self._compiled:
+                step = compile_at_first_call(step)
+            self._thread_local.step = step
+        own_step: Step = self._thread_local.step
+        return own_step
+
+
+class SequentialTrainer:
+    """Trains each job alone on one of the workers, the longest first.
+
+    Args:
+        workers: Threads and their copies of the model.
+        x: Inputs [N, ...].
+        y: Labels [N].
+        sgd: Local optimiser.
+    """
+
+    def __init__(self, workers: Workers, x: Tensor, y: Tensor, sgd: Sgd) -> None:
+        self.workers = workers
+        self.x = x
+        self.y = y
+        self.sgd = sgd
+
+    def train(self, models: Tensor, jobs: Jobs) -> LocalUpdates:
+        """Train all jobs, each from its run's row of models [R, P].
+
+        The result depends neither on the number of workers nor on which job ends first.
+        """
+        change = torch.empty((jobs.run.size, models.shape[1]), device=models.device)
+        loss = torch.empty(jobs.run.size, device=models.device)
+
+        def work(job: int) -> None:
+            start = models[int(jobs.run[job])]
+            trained, loss[job] = self._train_job(start, jobs.batches[job], float(jobs.mu[job]))
+            change[job] = trained - start
+
+        longest_first = np.argsort(-jobs.steps, kind="stable").tolist()
+        self.workers.map(work, longest_first)
+        return LocalUpdates(change, loss)
+
+    def _train_job(self, start: Tensor, rows: Ints, mu: float) -> tuple[Tensor, float]:
+        """Return the trained weights [P] and the mean loss over the steps."""
+        module = self.workers.module().train()
+        weights = list(module.parameters())
+        anchors = list(named_weights(start, module).values())
+        with torch.no_grad():
+            for weight, anchor in zip(weights, anchors, strict=True):
+                weight.copy_(anchor)
+        optimiser = torch.optim.SGD(
+            weights, lr=self.sgd.rate, momentum=self.sgd.momentum, fused=True
+        )
+
+        has_sample = rows >= 0
+        sizes = has_sample.sum(axis=1).tolist()
+        order = torch.from_numpy(rows[has_sample]).to(start.device)
+        batches_x = torch.split(self.x[order], sizes)
+        batches_y = torch.split(self.y[order], sizes)
+
+        total_loss = 0.0
+        for x, y in zip(batches_x, batches_y, strict=True):
+            optimiser.zero_grad()
+            loss = cross_entropy(module(x), y)
+            loss.backward()  # type: ignore[no-untyped-call]
+            if mu:
+                _add_proximal_gradient(weights, anchors, mu)
+            optimiser.step()
+            total_loss += loss.item()
+        return flat_weights(module), total_loss / len(rows)
+
+
+def _add_proximal_gradient(weights: Sequence[Tensor], anchors: Sequence[Tensor], mu: float) -> None:
+    """Add the gradient of (mu / 2) |theta - anchor|^2, FedProx's term."""
+    for weight, anchor in zip(weights, anchors, strict=True):
+        if weight.grad is not None:  # None if frozen, or if the model does not use it
+            weight.grad.add_(weight.detach() - anchor, alpha=mu)
+
+
+def _jobs_by_step(steps: Ints, device: torch.device) -> dict[int, Tensor]:
+    """Return the jobs that start, or end, at each step."""
+    jobs_at = {}
+    for step in np.unique(steps):
+        jobs = np.flatnonzero(steps == step)
+        jobs_at[int(step)] = torch.from_numpy(jobs).to(device)
+    return jobs_at

@@ -1,0 +1,128 @@
+"""What the charts and the page of a run are made from: plain arrays, whatever their source."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fedcohort.arrays import Floats, Ints
+from fedcohort.lab.recorder import Allocations
+from fedcohort.metrics import first_at, jain
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Scheme:
+    """The results of one scheme in S runs of T rounds, which differ in their seed alone.
+
+    Rounds that were not played or not tested are nan. Quantities that were not recorded are None.
+
+    Attributes:
+        seeds: [S] the seeds. Runs of two schemes with the same seed met the same failures.
+        asked: [S, T] number of updates asked for.
+        successes: [S, T] number of updates used.
+        counts: [S, K] times each client was asked.
+        accuracy: [S, T] test accuracy.
+        seconds: [S, T] length of each round.
+        wasted: [S] client-seconds spent on updates that did not count.
+    """
+
+    seeds: Sequence[int]
+    asked: Floats
+    successes: Floats
+    counts: Ints | None = None
+    accuracy: Floats | None = None
+    seconds: Floats | None = None
+    wasted: Floats | None = None
+
+    @property
+    def success(self) -> Floats:
+        """The share of all updates asked for that were used, [S]."""
+        asked = np.nansum(self.asked, axis=1)
+        return np.asarray(np.nansum(self.successes, axis=1) / np.maximum(asked, 1))
+
+    @property
+    def success_so_far(self) -> Floats:
+        """The same after each round, [S, T]."""
+        asked = np.maximum(np.cumsum(self.asked, axis=1), 1)
+        return np.asarray(self.participation / asked)
+
+    @property
+    def participation(self) -> Floats:
+        """Cumulative effective participation: updates used so far, [S, T]."""
+        return np.cumsum(self.successes, axis=1)
+
+    @property
+    def fairness(self) -> Floats | None:
+        """Jain's index of the times asked, [S]."""
+        if self.counts is None:
+            return None
+        return jain(self.counts)
+
+    @property
+    def final_accuracy(self) -> Floats | None:
+        """Accuracy in the last round, [S]; nan for a run that was not played that far."""
+        if self.accuracy is None:
+            return None
+        return self.accuracy[:, -1]
+
+    def rounds_to(self, target: float) -> Floats | None:
+        """Return the first round with an accuracy, counted from 1, [S]; nan if there is none."""
+        if self.accuracy is None:
+            return None
+        return first_at(self.accuracy.T, target)
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """Everything that a page shows about a run.
+
+    Attributes:
+        title: Heading of the page.
+        kinds: Schemes by kind of run. The runs of one kind differ in scheme and seed alone.
+        tables: Rows by title.
+        targets: Accuracies to reach, by kind of run.
+        rates: Success rate of each class of clients.
+        classes: [K] class of each client, None if clients have no classes.
+        allocations: Recorded probabilities of being asked, by scheme.
+        owners: Number of samples [K, C] of each client and label, by partition.
+        outcomes: What came of asking each client: number of times, by client and outcome.
+        client_names: Names of the clients, if they have any.
+        lead: Sentences before the verdict.
+        notes: Sentences below the tables.
+        settings: Settings by name.
+        seeds: The seeds in words.
+        environment: Versions and machine, by name.
+    """
+
+    title: str
+    kinds: Mapping[str, Mapping[str, Scheme]]
+    tables: Mapping[str, Rows] = field(default_factory=dict)
+    targets: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    rates: Sequence[float] = ()
+    classes: Ints | None = None
+    allocations: Mapping[str, Allocations] = field(default_factory=dict)
+    owners: Mapping[str, Ints] = field(default_factory=dict)
+    outcomes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    client_names: Sequence[str] = ()
+    lead: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seeds: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def collect(
+        self, quantity: Callable[[Scheme], npt.NDArray[Any] | None]
+    ) -> dict[str, dict[str, npt.NDArray[Any]]]:
+        """Return a quantity by kind of run and scheme, where it was recorded."""
+        found: dict[str, dict[str, npt.NDArray[Any]]] = {}
+        for kind, schemes in self.kinds.items():
+            found[kind] = {}
+            for name, scheme in schemes.items():
+                values = quantity(scheme)
+                if values is not None:
+                    found[kind][name] = values
+        return found
