@@ -1,5 +1,6 @@
 """Values as a reader wants to see them."""
 
+from collections.abc import Sequence
 from math import isnan
 from typing import Any
 
@@ -45,3 +46,11 @@ def mean_with_sd(values: Floats, digits: int = 3) -> str:
     if known.size > 1:
         text += f" ± {sd(known):.{digits}f}"
     return text
+
+
+def listed(names: Sequence[str], conjunction: str = "and") -> str:
+    """Return names as a list in a sentence: "a", "a and b", "a, b and c"."""
+    *first, last = names
+    if not first:
+        return last
+    return f"{', '.join(first)} {conjunction} {last}"

@@ -6,13 +6,15 @@ from fakes import FakeClient, FakeGrid
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fedcohort.flower.outcomes import Fate
-from fedcohort.flower.registry import QUESTION_LIVES, Registry
+from fedcohort.flower.availability import wait_for_any_client, wait_for_clients
+from fedcohort.flower.clients import ClientRegistry
+from fedcohort.flower.identity import QUERY_TTL
+from fedcohort.flower.verdicts import Verdict
 
 QUICK = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-LOST = Fate("lost", "no answer by the deadline")
+LOST = Verdict("lost", "no answer by the deadline")
 
 
 def grid_of(clock, *names):
@@ -24,17 +26,17 @@ def grid_of(clock, *names):
 
 
 def gathered(clock, *names, places=0):
-    grid, registry = grid_of(clock, *names), Registry(places)
-    registry.gather(grid, len(names), 10.0)
+    grid, registry = grid_of(clock, *names), ClientRegistry(places)
+    wait_for_clients(registry, grid, len(names), 10.0)
     return grid, registry
 
 
 def looked(registry, grid, clock):
     """After enough looks to notice a newcomer and to hear its name."""
     for _ in range(3):
-        registry.look(grid)
+        registry.refresh(grid)
         clock.sleep(0.5)
-    registry.look(grid)
+    registry.refresh(grid)
 
 
 def names(registry):
@@ -64,7 +66,7 @@ def test_late_joiners_take_their_own_place_or_the_first_free_one_or_a_new_one(cl
 
 def test_a_client_that_leaves_and_comes_back_on_another_node_keeps_its_index(clock):
     grid, registry = gathered(clock, "a", "b", "c")
-    registry.note(1, 2, Fate("arrived"), 40.0)
+    registry.record_verdict(1, 2, Verdict("arrived", examples=40.0))
     grid.leave(2)
     looked(registry, grid, clock)
     assert registry.available == [0, 2]
@@ -86,7 +88,7 @@ def test_of_two_nodes_with_one_name_the_later_one_is_asked_and_the_other_takes_o
     grid = FakeGrid(clock)
     for node in order:
         grid.join(node, FakeClient("a"), last_activated_at=f"2026-01-0{node}T00:00:00")
-    registry = Registry()
+    registry = ClientRegistry()
     looked(registry, grid, clock)
     assert names(registry) == ["a"]
     assert registry.node(0) == 2
@@ -100,9 +102,9 @@ def test_of_two_nodes_with_one_name_the_later_one_is_asked_and_the_other_takes_o
 def test_a_lost_client_is_not_asked_until_its_node_shows_life(clock):
     grid = FakeGrid(clock)
     grid.join(1, FakeClient("a"), online_until=clock.now + 60)
-    registry = Registry()
+    registry = ClientRegistry()
     looked(registry, grid, clock)
-    registry.note(0, 1, LOST, 0.0)
+    registry.record_verdict(0, 1, LOST)
     looked(registry, grid, clock)
     assert registry.available == []
     grid.beat(1, clock.now + 90)
@@ -114,9 +116,9 @@ def test_a_lost_client_is_asked_again_on_a_new_node(clock):
     grid = FakeGrid(clock)
     until = clock.now + 60
     grid.join(1, FakeClient("a"), online_until=until)
-    registry = Registry()
+    registry = ClientRegistry()
     looked(registry, grid, clock)
-    registry.note(0, 1, LOST, 0.0)
+    registry.record_verdict(0, 1, LOST)
     grid.join(
         2, FakeClient("a"), online_until=until
     )  # the same moment on purpose: the node alone is new
@@ -127,30 +129,30 @@ def test_a_lost_client_is_asked_again_on_a_new_node(clock):
 
 @pytest.mark.parametrize("online", [None, 1.1e6, 1e12, inf])
 def test_a_node_without_heartbeats_is_never_suspected(clock, online):
-    grid, registry = FakeGrid(clock), Registry()
+    grid, registry = FakeGrid(clock), ClientRegistry()
     grid.join(1, FakeClient("a"), online_until=0.0 if online is None else clock.now + online)
-    registry.gather(grid, 1, 10.0)
-    registry.note(0, 1, LOST, 0.0)
+    wait_for_clients(registry, grid, 1, 10.0)
+    registry.record_verdict(0, 1, LOST)
     looked(registry, grid, clock)
     assert registry.available == [0]
 
 
 def test_a_client_that_was_lost_on_a_node_it_has_left_in_the_round_is_asked_again(clock):
-    grid, registry = FakeGrid(clock), Registry()
+    grid, registry = FakeGrid(clock), ClientRegistry()
     grid.join(1, FakeClient("a"), online_until=clock.now + 60)
-    registry.gather(grid, 1, 10.0)
+    wait_for_clients(registry, grid, 1, 10.0)
     grid.leave(1)
     grid.join(2, FakeClient("a"), online_until=clock.now + 60)
     looked(registry, grid, clock)
-    registry.note(0, 1, LOST, 0.0)
-    registry.look(grid)
+    registry.record_verdict(0, 1, LOST)
+    registry.refresh(grid)
     assert registry.available == [0]
     assert registry.node(0) == 2
 
 
 def test_what_came_of_a_place_that_nobody_has_taken_is_not_noted():
-    registry = Registry(1)
-    registry.note(0, 1, Fate("arrived"), 3.0)
+    registry = ClientRegistry(1)
+    registry.record_verdict(0, 1, Verdict("arrived", examples=3.0))
     assert registry.examples == [None]
 
 
@@ -158,9 +160,9 @@ def test_what_came_of_a_place_that_nobody_has_taken_is_not_noted():
 def test_whoever_says_something_stays_available(clock, status):
     grid = FakeGrid(clock)
     grid.join(1, FakeClient("a"), online_until=clock.now + 60)
-    registry = Registry()
+    registry = ClientRegistry()
     looked(registry, grid, clock)
-    registry.note(0, 1, Fate(status), 3.0)
+    registry.record_verdict(0, 1, Verdict(status, examples=3.0))
     looked(registry, grid, clock)
     assert registry.available == [0]
 
@@ -168,8 +170,8 @@ def test_whoever_says_something_stays_available(clock, status):
 def test_an_app_that_does_not_know_the_question_is_known_by_its_node(clock, said):
     grid = FakeGrid(clock)
     grid.join(123, FakeClient(None))
-    registry = Registry()
-    registry.gather(grid, 1, 10.0)
+    registry = ClientRegistry()
+    wait_for_clients(registry, grid, 1, 10.0)
     assert names(registry) == ["123"]
     assert any(
         "node 123 does not say which client it is" in line and "no query function" in line
@@ -189,23 +191,23 @@ def test_a_client_without_a_name_is_known_by_its_node(clock):
 def test_a_question_that_expired_is_asked_again(clock):
     grid = FakeGrid(clock)
     grid.join(1, FakeClient("a", deaf=True))
-    registry = Registry()
-    registry.look(grid)
-    clock.sleep(QUESTION_LIVES - 1)
+    registry = ClientRegistry()
+    registry.refresh(grid)
+    clock.sleep(QUERY_TTL - 1)
     grid.clients[1] = FakeClient("a")
     looked(registry, grid, clock)
     assert len(grid.sent("query")) == 2  # not before it has expired, and then at once
     looked(registry, grid, clock)
     assert names(registry) == ["a"]
     assert len(grid.sent("query")) == 2
-    assert registry.queries == {}
+    assert registry.node_names.queries == {}
 
 
 def test_a_question_lives_for_a_minute_and_is_asked_once_in_it(clock):
-    grid, registry = grid_of(clock, "a"), Registry()
+    grid, registry = grid_of(clock, "a"), ClientRegistry()
     grid.clients[1].query_delay = 20.0
     for _ in range(25):
-        registry.look(grid)
+        registry.refresh(grid)
         clock.sleep(1.0)
     assert [message.metadata.ttl for message in grid.sent("query")] == [60.0]
     assert names(registry) == ["a"]
@@ -213,12 +215,12 @@ def test_a_question_lives_for_a_minute_and_is_asked_once_in_it(clock):
 
 @pytest.mark.parametrize(("silent", "takes"), [(False, 0.25), (True, 60.0)])
 def test_at_the_end_open_questions_are_waited_for_until_they_expire(clock, silent, takes):
-    grid, registry, start = grid_of(clock, "a"), Registry(), clock.now
+    grid, registry, start = grid_of(clock, "a"), ClientRegistry(), clock.now
     grid.clients[1].deaf = silent
-    registry.look(grid)
+    registry.refresh(grid)
     assert len(grid.left_behind) == 1
-    registry.close(grid)
-    assert registry.queries == {}
+    registry.node_names.close(grid)
+    assert registry.node_names.queries == {}
     assert grid.left_behind == []
     assert clock.now - start == pytest.approx(takes, abs=0.3)
 
@@ -226,15 +228,15 @@ def test_at_the_end_open_questions_are_waited_for_until_they_expire(clock, silen
 def test_a_registry_without_open_questions_closes_at_once(clock):
     grid, registry = gathered(clock, "a")
     calls, start = grid.calls, clock.now
-    registry.close(grid)
+    registry.node_names.close(grid)
     assert (grid.calls, clock.now) == (calls, start)
 
 
 def test_a_refused_question_is_asked_again(clock):
-    grid, registry = grid_of(clock, "a"), Registry()
+    grid, registry = grid_of(clock, "a"), ClientRegistry()
     grid.refuse = lambda message: True
-    registry.look(grid)
-    assert registry.queries == {}
+    registry.refresh(grid)
+    assert registry.node_names.queries == {}
     grid.refuse = lambda message: False
     looked(registry, grid, clock)
     assert names(registry) == ["a"]
@@ -246,27 +248,27 @@ def test_a_refused_question_is_asked_again(clock):
 def test_a_deaf_node_is_waited_for_until_the_time_is_up_unless_enough_of_those_announced_are_there(
     clock, places, wanted, ends
 ):
-    grid, registry, start = grid_of(clock, "0", "1"), Registry(places), clock.now
+    grid, registry, start = grid_of(clock, "0", "1"), ClientRegistry(places), clock.now
     grid.clients[2].deaf = True
-    registry.gather(grid, wanted, 5.0)
+    wait_for_clients(registry, grid, wanted, 5.0)
     assert [client.name for client in registry.known] == ["0"]
     assert clock.now - start == pytest.approx(ends, abs=0.15)
 
 
 @pytest.mark.parametrize("places", [0, 3])
 def test_who_answers_first_does_not_decide_the_index(clock, places):
-    grid, registry = FakeGrid(clock), Registry(places)
+    grid, registry = FakeGrid(clock), ClientRegistry(places)
     for place, name in enumerate(["a", "b", "c"]):
         grid.join(place + 1, FakeClient(name, query_delay=0.5 - 0.2 * place))
-    registry.gather(grid, 3, 10.0)
+    wait_for_clients(registry, grid, 3, 10.0)
     assert names(registry) == ["a", "b", "c"]
 
 
 def test_a_registered_node_is_not_asked_and_not_waited_for(clock):
-    grid, registry, start = FakeGrid(clock), Registry(), clock.now
+    grid, registry, start = FakeGrid(clock), ClientRegistry(), clock.now
     for place, name in enumerate(["b", "a"]):
         grid.join(place + 1, FakeClient(name, deaf=True), name=name)
-    registry.gather(grid, 2, 60.0)
+    wait_for_clients(registry, grid, 2, 60.0)
     assert names(registry) == ["a", "b"]
     assert clock.now == start
     assert grid.sent("query") == []
@@ -274,31 +276,31 @@ def test_a_registered_node_is_not_asked_and_not_waited_for(clock):
 
 def test_somebody_is_waited_for_no_longer_than_it_takes(clock):
     grid, registry = gathered(clock, "a")
-    registry.wait_for_anybody(grid, 60.0)
+    wait_for_any_client(registry, grid, 60.0)
     grid.leave(1)
-    registry.look(grid)
+    registry.refresh(grid)
     start = clock.now
-    registry.wait_for_anybody(grid, 3.0)
+    wait_for_any_client(registry, grid, 3.0)
     assert clock.now - start == pytest.approx(3.0, abs=0.26)
     clock.after(2.0, lambda: grid.join(2, FakeClient("a")))
-    registry.wait_for_anybody(grid, 60.0)
+    wait_for_any_client(registry, grid, 60.0)
     assert registry.available == [0]
     assert clock.now - start == pytest.approx(5.25, abs=0.5)
 
 
 def test_gathering_waits_no_longer_than_needed(clock):
-    grid, registry, start = grid_of(clock, "a", "b"), Registry(), clock.now
+    grid, registry, start = grid_of(clock, "a", "b"), ClientRegistry(), clock.now
     clock.after(2.0, lambda: grid.join(3, FakeClient("c")))
-    registry.gather(grid, 3, 60.0)
+    wait_for_clients(registry, grid, 3, 60.0)
     assert names(registry) == ["a", "b", "c"]
     assert 2.0 <= clock.now - start <= 2.5
-    assert registry.start_up == pytest.approx([0.05] * 3, abs=0.11)
+    assert registry.node_names.answer_times == pytest.approx([0.05] * 3, abs=0.11)
 
 
 def test_looks_between_pulls_are_rare(clock):
-    grid, registry = grid_of(clock, "a"), Registry()
+    grid, registry = grid_of(clock, "a"), ClientRegistry()
     for _ in range(100):
-        registry.look(grid, at_once=False)
+        registry.refresh_if_due(grid)
         clock.sleep(0.02)  # two seconds in all
     assert grid.calls <= 3 * (2 + 2)  # get_nodes, push, pull
 
@@ -306,14 +308,14 @@ def test_looks_between_pulls_are_rare(clock):
 def test_an_authenticated_name_counts_more_than_what_the_client_says(clock):
     grid = FakeGrid(clock)
     grid.join(1, FakeClient("b"), name="a")
-    registry = Registry()
+    registry = ClientRegistry()
     looked(registry, grid, clock)
     assert names(registry) == ["a"]
 
 
 @pytest.mark.parametrize("claims_first", [True, False])
 def test_nobody_takes_the_name_that_another_node_is_registered_under(clock, said, claims_first):
-    grid, registry = FakeGrid(clock), Registry()
+    grid, registry = FakeGrid(clock), ClientRegistry()
     nodes = [(1, "a", "2026-01-01"), (2, "", "2026-01-02")]
     for node, name, since in reversed(nodes) if claims_first else nodes:
         grid.join(node, FakeClient("a"), name=name, last_activated_at=since)
@@ -326,27 +328,27 @@ def test_nobody_takes_the_name_that_another_node_is_registered_under(clock, said
 def test_an_authenticated_node_is_known_without_an_answer(clock):
     grid = FakeGrid(clock)
     grid.join(1, FakeClient("x", deaf=True), name="a")
-    registry = Registry()
-    registry.look(grid)
+    registry = ClientRegistry()
+    registry.refresh(grid)
     assert registry.available == [0]
 
 
 def test_a_node_that_leaves_before_it_says_who_it_is_is_forgotten(clock):
     grid = FakeGrid(clock)
     grid.join(1, FakeClient("a", query_delay=2.0))
-    registry = Registry()
-    registry.look(grid)
-    assert len(registry.queries) == 1
+    registry = ClientRegistry()
+    registry.refresh(grid)
+    assert len(registry.node_names.queries) == 1
     grid.leave(1)
     looked(registry, grid, clock)
     assert len(registry) == 0
-    assert registry.queries == {}
+    assert registry.node_names.queries == {}
 
 
 def test_the_state_comes_back_through_json(clock):
     grid, registry = gathered(clock, "b", "3", places=5)
-    registry.note(0, 1, Fate("arrived"), 12.0)
-    restored = Registry()
+    registry.record_verdict(0, 1, Verdict("arrived", examples=12.0))
+    restored = ClientRegistry()
     restored.load_state_dict(json.loads(json.dumps(registry.state_dict())))
     assert restored.available == []
     assert names(restored) == names(registry) == ["b", None, None, "3", None]
@@ -444,7 +446,7 @@ EVENTS = st.lists(
 def test_an_index_never_changes_and_no_two_clients_are_on_one_node(
     clock, events, places, authenticated
 ):
-    grid, registry, seen = FakeGrid(clock), Registry(places), {}
+    grid, registry, seen = FakeGrid(clock), ClientRegistry(places), {}
     fresh = iter(range(1, 1000))
     on = {}
     for slot, name, quick in events:
@@ -454,7 +456,7 @@ def test_an_index_never_changes_and_no_two_clients_are_on_one_node(
             on[slot] = next(fresh)
             grid.join(on[slot], FakeClient(name), name=name if authenticated else "")
         if quick:
-            registry.look(grid)
+            registry.refresh(grid)
         else:
             looked(registry, grid, clock)
         for index, client in enumerate(registry.clients):
