@@ -8,7 +8,7 @@ import pytest
 from pages import PAGES, ROOT, Reader, blocks
 
 from fedcohort.aggregation.registry import AGGREGATIONS
-from fedcohort.data.partition import PARTITIONS
+from fedcohort.data.partitions.registry import PARTITIONS
 from fedcohort.learning.models import MODELS
 from fedcohort.reports import figures
 from fedcohort.selection.registry import SELECTORS
@@ -135,36 +135,29 @@ def exists(name):
 
 
 @pytest.mark.slow
-def test_the_selector_of_the_contributing_page_keeps_the_contract_of_all_selectors(tmp_path):
-    """Register it before the tests are collected, and let the contract be played on it."""
-    (source,) = [
-        block.text
-        for block in blocks(ROOT / "CONTRIBUTING.md")
-        if block.title == "selection/least_asked.py"
-    ]
-    assert len(source.strip().splitlines()) <= 48
-    line = 'SELECTORS["least-asked"] = lambda of: LeastAsked(of.num_clients, of.cohort_size, rng=of.rng)'
-    assert (
-        "LeastAsked(of.num_clients, of.cohort_size, rng=of.rng)"
-        in (ROOT / "CONTRIBUTING.md").read_text()
-    )
+@pytest.mark.parametrize(
+    ("page", "title", "scheme"),
+    [
+        ("CONTRIBUTING.md", "selection/least_asked.py", "LeastAsked"),
+        ("docs/how-to/selector.md", "most_reliable.py", "MostReliable"),
+    ],
+)
+def test_the_selectors_of_the_pages_keep_the_contract_of_all_selectors(
+    page, title, scheme, tmp_path
+):
+    """Register the class before the tests are collected, and play the contract on it."""
+    (source,) = [block.text for block in blocks(ROOT / page) if block.title == title]
+    code = [line for line in source.splitlines() if line.strip()]
+    assert len(code) <= 25
+    assert f"Scheme({scheme})" in (ROOT / page).read_text()
     (tmp_path / "registers.py").write_text(
-        f"{source}\nfrom fedcohort.selection.registry import SELECTORS\n{line}\n"
+        f"{source}\n"
+        "from fedcohort.selection.registry import SELECTORS, Scheme\n"
+        f'SELECTORS["of-a-page"] = Scheme({scheme})\n'
     )
-    contract = ROOT / "tests/selection/test_selectors.py"
-    words = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "registers",
-        "-k",
-        "least-asked",
-        str(contract),
-    ]
+    contract = str(ROOT / "tests/selection/test_contract.py")
     done = subprocess.run(
-        words,
+        [sys.executable, "-m", "pytest", "-q", "-p", "registers", "-k", "of-a-page", contract],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -6,7 +6,7 @@ from flwr.app.message import message as flwr_message
 from flwr.serverapp.strategy import strategy_utils
 from flwr.supercore.task_identity import TaskIdentity
 
-from fedcohort.flower import grid, registry, strategy
+from fedcohort.flower import availability, clients, grid, identity, training
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,7 @@ def _a_task_of_flower(monkeypatch):
 def clock(monkeypatch):
     """A clock that everything on the server's side reads."""
     clock = Clock()
-    for module in (grid, registry, strategy):
+    for module in (availability, clients, grid, identity, training):
         for name in ("time", "monotonic", "sleep"):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, getattr(clock, name))

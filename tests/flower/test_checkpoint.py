@@ -18,9 +18,10 @@ from flwr.serverapp.strategy import (
     FedYogi,
 )
 
-from fedcohort.flower import CohortStrategy, checkpoint, wrapped
-from fedcohort.flower.validity import as_model
-from fedcohort.lab import folder as rundir
+from fedcohort.flower import CohortStrategy, checkpoint
+from fedcohort.flower.models import model_from_record
+from fedcohort.flower.strategy_state import load_state, read_numbers, save_state
+from fedcohort.lab import folder as run_folder
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.protocol import Cohort
 from fedcohort.selection.random import Random
@@ -346,7 +347,7 @@ def test_whole_numbers_of_a_strategy_stay_whole_and_new_ones_are_kept(clock, tmp
 
 def test_a_folder_that_another_server_writes_is_refused(clock, tmp_path):
     with (
-        rundir.locked(tmp_path),
+        run_folder.locked(tmp_path),
         pytest.raises(ValueError, match="folder must not be in use by another process"),
     ):
         play(federation(clock, 4), tmp_path)
@@ -387,8 +388,8 @@ def test_a_damaged_checkpoint_is_refused_by_name(clock, tmp_path, damage):
 )
 def test_a_state_of_another_selector_is_refused(clock, tmp_path, options, told):
     play(federation(clock, 6, fails), tmp_path, selector=E3CS(6, 3, rng=0))
-    rundir.save_checkpoint(
-        tmp_path, rundir.load_checkpoint(tmp_path) | {"about": {}}
+    run_folder.save_checkpoint(
+        tmp_path, run_folder.load_checkpoint(tmp_path) | {"about": {}}
     )  # as written before it named them
     with pytest.raises(ValueError, match=told):
         play(federation(clock, 6, fails), tmp_path, resume=True, rounds=6, **options)
@@ -424,9 +425,9 @@ def test_the_state_of_strategies_inside_strategies_comes_back(tmp_path):
     one.current_arrays = ArrayRecord({"w": Array(np.arange(3.0))})
     one.strategy.momentum_vector = [np.full(2, float(place)) for place in range(12)]
     state = {"round": 1, "model": {}, "selector": {}, "registry": {}, "totals": {}}
-    checkpoint.save(tmp_path, {**state, "strategy": wrapped.state_of(one, wrapped.numbers(make()))})
-    wrapped.restore(other, checkpoint.load(tmp_path, True, {})["strategy"])
-    assert np.array_equal(as_model(other.current_arrays)["w"], np.arange(3.0))
+    checkpoint.save(tmp_path, {**state, "strategy": save_state(one, read_numbers(make()))})
+    load_state(other, checkpoint.load(tmp_path, True, {})["strategy"])
+    assert np.array_equal(model_from_record(other.current_arrays)["w"], np.arange(3.0))
     assert [vector.tolist() for vector in other.strategy.momentum_vector] == [
         [float(place)] * 2 for place in range(12)
     ]

@@ -23,7 +23,7 @@ from fedcohort.flower import (
     time_left,
     volatility,
 )
-from fedcohort.flower.client import IDENTITY, identity
+from fedcohort.flower.client import IDENTITY, answer_identity
 from fedcohort.world.bernoulli import bernoulli
 from fedcohort.world.classes import class_rates
 
@@ -202,7 +202,7 @@ def test_a_timer_that_would_have_rung_in_the_meantime_rings_afterwards():
 
 
 def test_work_that_swallows_the_first_alarm_hears_the_next(monkeypatch):
-    monkeypatch.setattr(client, "RING_AGAIN", 0.2)
+    monkeypatch.setattr(client, "REPEAT_ALARM", 0.2)
     swallowed = []
 
     def deaf_once(to, context):
@@ -353,7 +353,7 @@ def test_a_bad_grace_is_refused(grace):
     ],
 )
 def test_a_client_says_what_its_node_was_told(config, name):
-    said = identity(message(kind=f"query.{IDENTITY}"), context(**config))
+    said = answer_identity(message(kind=f"query.{IDENTITY}"), context(**config))
     assert said.content.config_records["identity"]["name"] == name
 
 

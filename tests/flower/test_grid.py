@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from fedcohort.flower import DeadlineGrid
 from fedcohort.flower import grid as grid_module
-from fedcohort.flower.grid import Shown
-from fedcohort.flower.outcomes import NOT_TAKEN, Fate, fate_of_error
+from fedcohort.flower.errors import NOT_TAKEN
+from fedcohort.flower.grid import RestrictedGrid
+from fedcohort.flower.verdicts import verdict_of_error
 
 QUICK = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -95,7 +96,8 @@ def test_without_closing_early_a_round_of_refused_messages_lasts_as_long_as_any_
     grid, start = grid_of(clock, silent()), clock.now
     grid.refuse = lambda message: True
     (reply,) = DeadlineGrid(grid, 1.0, close_early=False).send_and_receive(messages(1))
-    assert fate_of_error(reply.error) == Fate("lost", "Flower did not take the message to it")
+    verdict = verdict_of_error(reply.error)
+    assert (verdict.status, verdict.reason) == ("lost", "Flower did not take the message to it")
     assert 1.0 <= clock.now - start <= 1.0 + TOLERANCE
 
 
@@ -336,7 +338,7 @@ def test_what_was_never_fetched_is_removed_through_grids_of_ours_too(clock):
     grid = Remote(clock)
     grid.join(1, silent())
     written = messages(1)
-    list(DeadlineGrid(Shown(grid, [1]), 1.0).send_and_receive(written))
+    list(DeadlineGrid(RestrictedGrid(grid, [1]), 1.0).send_and_receive(written))
     assert grid.confirmed == [written[0].metadata.message_id]
 
 
@@ -351,13 +353,13 @@ def test_a_clock_that_is_set_back_during_a_round_does_not_prolong_it(clock, monk
 
 
 def test_a_strategy_that_waits_for_more_nodes_gets_an_error_instead(clock):
-    shown = Shown(federation(clock, 5), [100, 101])
+    shown = RestrictedGrid(federation(clock, 5), [100, 101])
     with pytest.raises(ValueError, match="must not wait for more nodes than the 2 it is given"):
         FedAvg(min_available_nodes=3).configure_train(1, record(w=[0.0]), ConfigRecord(), shown)
 
 
 def test_a_strategy_sees_only_the_nodes_it_is_shown(clock):
-    shown = Shown(federation(clock, 5), [101, 104, 999])
+    shown = RestrictedGrid(federation(clock, 5), [101, 104, 999])
     assert list(shown.get_node_ids()) == [101, 104, 999]
     assert sorted(node.node_id for node in shown.get_nodes()) == [101, 104]
 
@@ -393,9 +395,9 @@ def test_an_answer_that_is_none_is_that_clients_failure_alone(clock, lie):
         for reply in DeadlineGrid(grid, 1.0).send_and_receive(written)
     }
     first, second, third = (replies[message.metadata.message_id] for message in written)
-    assert fate_of_error(first.error).status == "rejected"
+    assert verdict_of_error(first.error).status == "rejected"
     assert second.has_content()
-    assert fate_of_error(third.error).status == "lost"
+    assert verdict_of_error(third.error).status == "lost"
 
 
 def test_nobody_answers_in_the_name_of_another(clock):
@@ -410,13 +412,13 @@ def test_nobody_answers_in_the_name_of_another(clock):
         for reply in DeadlineGrid(grid, 2.0).send_and_receive(written)
     }
     first, second = (replies[message.metadata.message_id] for message in written)
-    assert fate_of_error(first.error) == Fate(
-        "rejected", "its answer says that it is to another message"
-    )
+    verdict = verdict_of_error(first.error)
+    assert verdict.status == "rejected"
+    assert verdict.reason == "its answer says that it is to another message"
     assert second.metadata.src_node_id == 2
 
 
 def test_what_a_client_says_of_its_failure_neither_commands_a_terminal_nor_fills_a_disk():
-    reason = fate_of_error(Error(2, "first\n\x1b[31m" + "x" * 10_000)).reason
+    reason = verdict_of_error(Error(2, "first\n\x1b[31m" + "x" * 10_000)).reason
     assert reason.startswith("?[31mxxx")
     assert len(reason) == 500

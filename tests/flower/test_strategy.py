@@ -42,7 +42,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fedcohort.flower import CohortStrategy, Limits
-from fedcohort.flower.grid import Shown
+from fedcohort.flower.grid import RestrictedGrid
 from fedcohort.rounds import play
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.random import Random
@@ -136,7 +136,9 @@ def test_the_model_is_what_the_stock_strategy_makes_of_the_same_replies(clock, n
     stock, arrays = STOCK[name](), initial()
     for round, told in enumerate(selector.outcomes, 1):
         nodes = [100 + client for client in told]
-        messages = list(stock.configure_train(round, arrays, ConfigRecord(), Shown(grid, nodes)))
+        messages = list(
+            stock.configure_train(round, arrays, ConfigRecord(), RestrictedGrid(grid, nodes))
+        )
         to = {message.metadata.dst_node_id: message for message in messages}
         arrived = [client for client, success in told.items() if success]
         assert arrived == [client for client in told if not fails(client, round)]
@@ -329,7 +331,7 @@ def test_the_papers_aggregation_is_refused_where_it_would_undo_a_protection(name
 def test_a_selector_for_more_clients_than_are_there_keeps_places_for_them(clock):
     strategy = cohort_strategy(FedAvg(), E3CS(100, 3, rng=0), None)
     strategy.start(federation(clock, 5), initial(), num_rounds=2)
-    assert strategy.totals.arrived == 6
+    assert strategy.training.totals.arrived == 6
 
 
 class Chatty(FedAvg):
@@ -370,7 +372,7 @@ def typed(clock, strategy, sent, aggregation="wrapped", rounds=3):
     """A run with clients that keep the types they are sent, of which all must arrive every time; the model it ends with."""
     run = cohort_strategy(strategy, aggregation=aggregation)
     result = run.start(federation(clock, 4), sent, num_rounds=rounds)
-    assert run.totals.arrived == 3 * rounds
+    assert run.training.totals.arrived == 3 * rounds
     new, old = model_of(result.arrays), model_of(sent)
     assert [(name, array.dtype, array.shape) for name, array in new.items()] == [
         (name, array.dtype, array.shape) for name, array in old.items()
@@ -446,7 +448,7 @@ def test_fewer_models_than_a_robust_strategy_is_made_for_do_not_end_the_run(cloc
     result = strategy.start(
         federation(clock, 5, lambda client, round: client >= arrive), initial(), num_rounds=2
     )
-    assert strategy.totals.arrived == 2 * arrive
+    assert strategy.training.totals.arrived == 2 * arrive
     assert all(np.isfinite(array).all() for array in model_of(result.arrays).values())
 
 
@@ -472,7 +474,7 @@ def test_if_the_strategy_cannot_aggregate_the_model_and_the_strategy_stay_as_the
     assert grumpy.aggregated == 2
     assert same(models[1], models[2])
     assert not same(models[2], models[3])
-    assert strategy.totals.arrived == 9
+    assert strategy.training.totals.arrived == 9
     assert sum("ERROR: round 2: the strategy could not aggregate" in line for line in said) == 1
 
 
@@ -544,7 +546,7 @@ def test_with_the_same_seed_and_failures_the_cohorts_are_those_of_the_simulation
         place: (100 + record.cohort.clients).tolist() for place, record in enumerate(simulated, 1)
     }
     assert asked_by_round(grid) == expected
-    assert strategy.totals.arrived == sum(int(record.valid.sum()) for record in simulated)
+    assert strategy.training.totals.arrived == sum(int(record.valid.sum()) for record in simulated)
 
 
 def test_the_selector_is_told_exactly_who_arrived(clock):
@@ -659,8 +661,8 @@ def test_nodes_that_say_their_name_slowly_are_all_waited_for(clock):
 def test_a_second_start_counts_anew(clock):
     grid, strategy = federation(clock, 4), cohort_strategy()
     models = [strategy.start(grid, initial(), num_rounds=2).arrays for _ in range(2)]
-    assert (strategy.totals.sent, strategy.totals.arrived) == (6, 6)
-    assert sum(strategy.totals.asked.values()) == 6
+    assert (strategy.training.totals.sent, strategy.training.totals.arrived) == (6, 6)
+    assert sum(strategy.training.totals.asked.values()) == 6
     assert same(*models)  # the same seed, the same cohorts
 
 
@@ -960,7 +962,10 @@ def test_if_every_evaluation_is_broken_there_is_none(clock):
         ({"deadline": "soon"}, "deadline must be a finite number above 0, got 'soon'"),
         ({"seed": -1}, "seed must be a whole number at least 0, got -1"),
         ({"num_clients": 2}, "num_clients must be a whole number at least 3, got 2"),
-        ({"aggregation": "mean"}, "aggregation must be one of wrapped, paper, normalised, got 'mean'"),
+        (
+            {"aggregation": "mean"},
+            "aggregation must be one of wrapped, paper, normalised, got 'mean'",
+        ),
         ({"wait": 0}, "wait must be a finite number above 0, got 0"),
         ({"resume": True}, "folder must be given for resume and tensorboard, got None"),
         ({"tensorboard": True}, "folder must be given for resume and tensorboard, got None"),
@@ -974,7 +979,7 @@ def test_a_bad_argument_is_named_with_its_bound_and_its_value(options, message):
 def test_the_cohort_size_of_a_selector_of_ones_own_cannot_be_another(clock):
     with pytest.raises(ValueError, match="cohort_size must be the selector's, 2, got 3"):
         CohortStrategy(FedAvg(), E3CS(5, 2, rng=0), 3)
-    assert CohortStrategy(FedAvg(), E3CS(5, 2, rng=0), 2).cohort_size == 2
+    assert CohortStrategy(FedAvg(), E3CS(5, 2, rng=0), 2).options.cohort_size == 2
 
 
 @pytest.mark.parametrize("rounds", [0, -1, 1.5])

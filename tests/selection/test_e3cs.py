@@ -5,6 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from fedcohort.lab import folder as rundir
 from fedcohort.selection.allocation import allocate
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.protocol import Cohort, Outcome
@@ -378,3 +379,28 @@ def test_a_quota_outside_its_bounds_is_named_with_its_round():
 def test_a_joining_count_must_be_positive():
     with pytest.raises(ValueError, match=r"count must be a whole number at least 1, got 0"):
         E3CS(5, 2, rng=0, quota=constant(0.5)).join(0)
+
+
+@pytest.mark.parametrize(
+    "weights", [np.zeros((2, 6), int), np.zeros((2, 6), order="F"), np.zeros((2, 6)).tolist()]
+)
+def test_weights_learn_whatever_array_they_were_set_to(weights):
+    selector = E3CS(6, 2, rng=[0, 1])
+    selector.log_weights = weights
+    cohort = selector.select(0)
+    selector.update(Outcome(cohort, np.ones((2, 2))))
+    assert (selector.log_weights > 0).sum() == 4
+    with pytest.raises(ValueError, match=r"log_weights must have shape \(2, 6\), got \(6,\)"):
+        selector.log_weights = np.zeros(6)
+
+
+@pytest.mark.parametrize("update", ["paper", "robust"])
+@pytest.mark.parametrize("available", [None, [0, 2, 3, 5]])
+def test_a_cohort_in_flight_survives_a_checkpoint_on_disk(tmp_path, update, available):
+    one, other = (E3CS(6, 2, rng=0, update=update) for _ in range(2))
+    cohort = one.select(0, available)
+    rundir.save_checkpoint(tmp_path, {"selector": one.state_dict()})
+    other.load_state_dict(rundir.load_checkpoint(tmp_path)["selector"])
+    for selector in (one, other):
+        selector.update(Outcome(cohort, np.array([1.0, 0.0])))
+    np.testing.assert_array_equal(one.log_weights, other.log_weights)

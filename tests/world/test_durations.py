@@ -1,3 +1,6 @@
+from itertools import islice
+from math import inf, nan
+
 import numpy as np
 import pytest
 
@@ -65,3 +68,61 @@ def test_jitter_in_a_batch_is_the_jitter_alone(take):
 def test_negative_seconds_and_jitter_are_refused(seconds, jitter, message):
     with pytest.raises(ValueError, match=message):
         timed(bernoulli(np.ones(2), 0), seconds, 0, jitter)
+
+
+def answers(runs=None):
+    return bernoulli(np.full(5, 0.7), 1 if runs is None else runs)
+
+
+def test_without_jitter_a_client_takes_exactly_its_seconds_and_who_does_not_answer_for_ever():
+    seconds = np.array([0.0, 0.1, 1 / 3, 2.0, 7.0])
+    for row, durations in zip(islice(answers(), 30), timed(answers(), seconds, 1), strict=False):
+        assert np.array_equal(durations, np.where(row, seconds, inf))
+
+
+def test_jitter_multiplies_by_log_normal_factors_of_median_one_and_the_given_spread():
+    rows = 4000
+    always = iter(np.ones((rows, 5), dtype=bool))
+    logs = np.log(np.stack(list(timed(always, np.full(5, 2.0), 3, 0.4))) / 2.0).ravel()
+    count = logs.size
+    assert abs((logs < 0).mean() - 0.5) <= 5 * 0.5 / np.sqrt(
+        count
+    )  # median 1, five standard errors
+    assert abs(logs.mean()) <= 5 * 0.4 / np.sqrt(count)
+    assert abs(logs.std() - 0.4) <= 5 * 0.4 / np.sqrt(2 * count)
+    assert abs((np.abs(logs) < 0.4).mean() - 0.682689) <= 5 * np.sqrt(
+        0.683 * 0.317 / count
+    )  # normal within one sd
+
+
+def test_clients_and_rounds_jitter_independently():
+    rows = 4000
+    always = iter(np.ones((rows, 2), dtype=bool))
+    logs = np.log(np.stack(list(timed(always, np.ones(2), 3, 1.0))))
+    error = 5 / np.sqrt(rows)  # five standard errors of a correlation of zero
+    assert abs(np.corrcoef(logs.T)[0, 1]) <= error
+    assert abs(np.corrcoef(logs[:-1, 0], logs[1:, 0])[0, 1]) <= error
+    assert abs(np.corrcoef(np.abs(logs.T))[0, 1]) <= error
+
+
+@pytest.mark.parametrize("jitter", [0.0, 0.5])
+def test_durations_of_runs_in_lock_step_are_those_of_each_alone(jitter):
+    seeds, seconds = [4, 9, 4], np.array([[1.0] * 5, [2.0] * 5, [3.0] * 5])
+    beside = np.stack(list(islice(timed(answers(seeds), seconds, seeds, jitter), 50)))
+    for place, seed in enumerate(seeds):
+        alone = np.stack(list(islice(timed(answers(seed), seconds[place], seed, jitter), 50)))
+        assert np.array_equal(beside[:, place], alone)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "jitter", "name"),
+    [
+        ([1.0, -1.0], 0.0, "seconds"),
+        ([1.0, nan], 0.0, "seconds"),
+        ([1.0, 1.0], -0.1, "jitter"),
+        ([1.0, 1.0], nan, "jitter"),
+    ],
+)
+def test_impossible_durations_are_refused_by_name(seconds, jitter, name):
+    with pytest.raises(ValueError, match=name):
+        timed(bernoulli(np.full(2, 0.5), 1), seconds, 1, jitter)

@@ -1,0 +1,72 @@
+import pytest
+
+from fedcohort.selection.random import Random
+from fedcohort.selection.registry import (
+    PAPER_SELECTORS,
+    SELECTORS,
+    Federation,
+    Scheme,
+    make_selector,
+)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "near"),
+    [
+        ("e3cs-05", "e3cs-0.5"),
+        ("FedCs", "fedcs"),
+        ("rand", "random"),
+        ("powd", "pow-d"),
+        ("e3cs_inc", "e3cs-inc"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_nearest(wrong, near, build):
+    with pytest.raises(
+        ValueError, match=rf"selector must be one of .*, got '{wrong}'; did you mean '{near}'\?"
+    ):
+        build(wrong)
+
+
+def test_a_name_like_no_other_is_answered_without_a_guess(build):
+    with pytest.raises(ValueError, match=r"selector must be one of .*, got 'zzz'$"):
+        build("zzz")
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("fedcs", "success_rates"),
+        ("pow-d", "loss_of"),
+        ("e3cs-inc", "horizon"),
+        ("e3cs-linear", "horizon"),
+        ("e3cs-cosine", "horizon"),
+    ],
+)
+def test_what_a_selector_must_know_is_asked_for(name, what):
+    with pytest.raises(ValueError, match=rf"{what} must be given for {name}, got None"):
+        make_selector(name, Federation(12, 4, 0))
+
+
+def test_the_papers_selectors_are_registered():
+    assert set(PAPER_SELECTORS) < set(SELECTORS)
+
+
+@pytest.mark.parametrize("name", SELECTORS)
+def test_a_scheme_makes_selectors_of_the_class_it_names(name, build):
+    assert type(build(name)) is SELECTORS[name].selector
+
+
+def test_capabilities_are_those_of_the_classes():
+    declared = {"needs_losses": set(), "probes_losses": set(), "has_inclusion": set()}
+    for name, scheme in SELECTORS.items():
+        for capability, names in declared.items():
+            if getattr(scheme.selector, capability):
+                names.add(name)
+    assert declared["needs_losses"] == {"rpow-d"}
+    assert declared["probes_losses"] == {"pow-d"}
+    assert declared["has_inclusion"] == {name for name in SELECTORS if name.startswith("e3cs")}
+
+
+def test_a_scheme_without_a_maker_calls_its_class_with_the_sizes_and_the_randomness():
+    selector = Scheme(Random)(Federation(12, 4, [0, 1]))
+    assert (selector.num_clients, selector.cohort_size, selector.batch) == (12, 4, (2,))
