@@ -13,7 +13,7 @@ def format_value(value: Any) -> str:
 
     Floats have three digits, and a comma between thousands. None and nan become a dash.
 
-    Example:
+    Examples:
         >>> [format_value(value) for value in (0.12345, 12345.6, 20, None, True)]
         ['0.123', '12,346', '20', '-', 'yes']
     """
