@@ -31,7 +31,7 @@ class Dataset:
         test_y: Test labels [M] like y, or None. A test set needs both.
         clients: Owner of each sample [N], as numbers or words, for the partition `by-client`.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from fedcohort.data import Dataset
         >>> data = Dataset("tiny", x=np.zeros((3, 2)), y=[0, 1, 1], num_classes=2)

@@ -25,7 +25,7 @@ def reserve(
     Raises:
         ValueError: If a client owns no sample, or the fraction lies outside [0, 1].
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from fedcohort import stream
         >>> from fedcohort.data import reserve

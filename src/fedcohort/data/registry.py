@@ -51,7 +51,7 @@ def load(
             says which file to put where.
         ValueError: If there is no such name, or the files are damaged.
 
-    Example:
+    Examples:
         >>> from fedcohort.data import load
         >>> load("digits").x.shape
         (1797, 1, 8, 8)

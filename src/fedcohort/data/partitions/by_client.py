@@ -31,7 +31,7 @@ def by_client(
     Raises:
         ValueError: If there are fewer owners than clients, or not one owner per sample.
 
-    Example:
+    Examples:
         >>> from fedcohort import stream
         >>> from fedcohort.data import PARTITIONS
         >>> owners = ["bob", "ann", "bob"]

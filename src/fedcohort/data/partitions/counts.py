@@ -24,7 +24,7 @@ def label_counts(labels: npt.ArrayLike, parts: Sequence[Ints], num_classes: int)
     Raises:
         ValueError: If a label is not below num_classes.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from fedcohort.data import label_counts
         >>> label_counts([0, 1, 1], [np.array([0, 1]), np.array([2])], 2).tolist()

@@ -43,7 +43,7 @@ def dirichlet(
     Raises:
         ValueError: If there are too few samples, or no draw gave every client enough.
 
-    Example:
+    Examples:
         >>> from fedcohort import stream
         >>> from fedcohort.data import PARTITIONS
         >>> labels = [0, 1, 2, 3] * 100

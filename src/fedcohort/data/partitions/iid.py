@@ -29,7 +29,7 @@ def iid(
     Raises:
         ValueError: If there are too few samples for these clients.
 
-    Example:
+    Examples:
         >>> from fedcohort import stream
         >>> from fedcohort.data import PARTITIONS
         >>> parts = PARTITIONS["iid"]([0, 1] * 5, 3, stream(0, "partition"))

@@ -48,7 +48,7 @@ def primary_label(
     Raises:
         ValueError: If there are too few samples, or a client would own a sample twice.
 
-    Example:
+    Examples:
         >>> from fedcohort import stream
         >>> from fedcohort.data import PARTITIONS, label_counts
         >>> labels = [0, 1] * 100

@@ -40,7 +40,7 @@ def shards(
     Raises:
         ValueError: If there are too few samples for these clients or shards.
 
-    Example:
+    Examples:
         >>> from fedcohort import stream
         >>> from fedcohort.data import PARTITIONS
         >>> labels = [0, 0, 1, 1]
