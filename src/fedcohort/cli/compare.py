@@ -155,7 +155,7 @@ def train(
         installed(log)
     with progress_bars() as tell:
         dataset = load(
-            of.dataset, data, progress=lambda done, total: tell("download", done, total or done)
+            of.dataset, data, on_progress=lambda done, total: tell("download", done, total or done)
         )
         trial = Trial(of, dataset, out)
         runs = len(trial.places)

@@ -47,7 +47,7 @@ def time_left() -> float:
     Returns:
         The seconds; infinity outside of a message with a deadline.
 
-    Example:
+    Examples:
         >>> from fedcohort.flower import time_left
         >>> time_left()
         inf
@@ -115,7 +115,7 @@ def client_app(mods: Sequence[Mod] = (), grace: float = 2.0) -> ClientApp:
     Raises:
         ValueError: If `grace` is not between 0 and 3600.
 
-    Example:
+    Examples:
         >>> from fedcohort.flower import client_app
         >>> app = client_app()
         >>> @app.train()

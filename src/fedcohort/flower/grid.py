@@ -83,7 +83,7 @@ class DeadlineGrid(ForwardingGrid):
     Raises:
         ValueError: If `deadline` or `poll` is not a positive number.
 
-    Example:
+    Examples:
         Any strategy of Flower keeps the deadline on this grid:
 
             FedAvg().start(DeadlineGrid(grid, deadline=60.0), initial_arrays)

@@ -18,7 +18,7 @@ class Limits:
     Raises:
         ValueError: If a bound is not positive, or no number of examples could keep both bounds.
 
-    Example:
+    Examples:
         >>> from fedcohort.flower import Limits
         >>> Limits(max_norm=50.0)
         Limits(least_examples=1, most_examples=1000000000.0, max_norm=50.0)

@@ -57,7 +57,7 @@ class CohortStrategy(Strategy):
         ValueError: If an argument is out of its bounds, or the strategy or the selector cannot be
             used in this way.
 
-    Example:
+    Examples:
         >>> from flwr.serverapp.strategy import FedAvg
         >>> from fedcohort.flower import CohortStrategy
         >>> strategy = CohortStrategy(FedAvg(), "e3cs-0.5", cohort_size=10, deadline=60.0)

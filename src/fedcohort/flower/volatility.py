@@ -29,7 +29,7 @@ def volatility(seed: int | None = None, rates: tuple[float, ...] = PAPER_RATES) 
     Raises:
         ValueError: If the seed is negative, or a rate is not between 0 and 1.
 
-    Example:
+    Examples:
         >>> from fedcohort.flower import client_app, volatility
         >>> app = client_app(mods=[volatility(seed=1)])
     """

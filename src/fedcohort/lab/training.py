@@ -38,7 +38,7 @@ class Training:
         """Return a data set, read once; None if it cannot be had, and why is remembered."""
         if name not in self.loaded and name not in self.absent:
             try:
-                self.loaded[name] = load(name, self.data, progress=self._downloaded)
+                self.loaded[name] = load(name, self.data, on_progress=self._downloaded)
             except ValueError as error:
                 self.absent[name] = str(error)
         return self.loaded.get(name)

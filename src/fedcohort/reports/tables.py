@@ -52,7 +52,7 @@ def _fits(rows: Rows, keys: Sequence[str], width: int) -> bool:
 
 
 def _num_naming_columns(rows: Rows, keys: Sequence[str]) -> int:
-    """Return how many of the first columns tell the rows apart; one, if three do not."""
+    """Return how many of the first columns tell the rows apart, or one if three do not."""
     for count in range(1, MAX_NAMING_COLUMNS + 1):
         names = set()
         for row in rows:

@@ -12,6 +12,10 @@ def format_value(value: Any) -> str:
     """Return a value of a table as text.
 
     Floats have three digits, and a comma between thousands. None and nan become a dash.
+
+    Examples:
+        >>> [format_value(value) for value in (0.12345, 12345.6, 20, None, True)]
+        ['0.123', '12,346', '20', '-', 'yes']
     """
     if isinstance(value, bool):
         return "yes" if value else "no"

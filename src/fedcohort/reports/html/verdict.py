@@ -36,7 +36,9 @@ def verdict(findings: Findings) -> tuple[list[str], dict[str, list[str]]]:
     shared: list[str] = []
     if len(by_kind) > 1:
         first, *others = by_kind.values()
-        shared = [sentence for sentence in first if all(sentence in other for other in others)]
+        for sentence in first:
+            if all(sentence in other for other in others):
+                shared.append(sentence)
 
     own = {}
     for kind, sentences in by_kind.items():

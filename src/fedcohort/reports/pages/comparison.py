@@ -1,140 +1,166 @@
-"""What a page shows of a comparison."""
+"""The page of a comparison: schemes that trained on the same federations."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
+from math import isnan
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fedcohort.files import load_arrays
-from fedcohort.lab import folder as rundir
+from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import ComparisonConfig, run_keys, summary
 from fedcohort.lab.recorder import load_allocations
 from fedcohort.lab.records import read_config, read_records
 from fedcohort.reports.findings import Findings, Scheme
+from fedcohort.reports.pages.wording import list_rates, list_seeds
 from fedcohort.world.classes import class_of
+
+NOTES = (
+    "Means over seeds. ± is one standard deviation. A dash: not reached in every run, or unknown.",
+    "Schemes are compared seed by seed, because runs with the same seed meet the same failures. A "
+    "difference is beyond the spread over seeds if its mean over seeds is beyond the one-sided "
+    "95 % limit of Student's t.",
+)
+# Columns of the summary that the page shows in its headings or joined with another column.
+NOT_COPIED = ("partition", "aggregation", "mu", "selector", "final", "sd")
 
 
 def findings(folder: Path) -> Findings:
-    """Return what a run folder holds, as far as it was played; one without a single round is refused."""
-    of = read_config(folder)
-    records = read_records(folder, of)
+    """Return what the page of a comparison shows, as far as the comparison was played.
+
+    Args:
+        folder: The run folder.
+
+    Raises:
+        ValueError: If no round was played yet.
+    """
+    config = read_config(folder)
+    records = read_records(folder, config)
     if not records:
         raise ValueError(f"{folder} must hold the records of at least one round, got none yet")
-    done = len(records["accuracy"])
-    tested = np.flatnonzero(~np.isnan(records["accuracy"]).all(axis=1))
-    records = {
-        name: values[: tested[-1] + 1 if tested.size else done] for name, values in records.items()
-    }
-    rows, found = summary(of, records), kinds(of, records)
+
+    rounds_done = len(records["accuracy"])
+    records = _up_to_last_test(records)
+    kinds = _schemes_by_kind(config, records)
+    size = f"{config.clients} clients, {config.cohort} asked per round, {config.rounds} rounds"
     owners = folder / "owners.npz"
-    about = f"{of.dataset}, {of.model}, {of.clients} clients, {of.cohort} asked per round, {of.rounds} rounds"
     return Findings(
-        title=f"Client selection compared: {about}",
-        kinds=found,
-        tables=tables(of, rows),
-        targets=dict.fromkeys(found, of.targets),
-        rates=of.rates,
-        classes=class_of(of.clients, len(of.rates)),
+        title=f"Client selection compared: {config.dataset}, {config.model}, {size}",
+        kinds=kinds,
+        tables=_tables(config, summary(config, records)),
+        targets=dict.fromkeys(kinds, config.targets),
+        rates=config.rates,
+        classes=class_of(config.clients, len(config.rates)),
         allocations=load_allocations(folder),
         owners=load_arrays(owners) if owners.exists() else {},
-        lead=lead(of, done),
-        notes=(
-            "Means over seeds; ± is one standard deviation. A dash: not reached in every run, or not known.",
-            "Schemes are compared seed by seed, in the same worlds: a difference is beyond the spread over seeds if its mean "
-            "over seeds is beyond the one-sided 95 % limit of Student's t.",
-        ),
-        settings=of.as_dict(),
-        seeds=seeds_in_words(of.first_seed, of.seeds),
+        lead=_lead(config, rounds_done),
+        notes=NOTES,
+        settings=config.as_dict(),
+        seeds=list_seeds(config.first_seed, config.seeds),
         environment=environment(folder),
     )
 
 
-def lead(of: ComparisonConfig, done: int) -> list[str]:
-    """Say what was played: what failed, and how far the run is."""
-    rates = ", ".join(f"{rate:.0%}" for rate in of.rates)
-    said = [
-        f"Clients fail: by class, they answer {rates} of the time. {of.seeds} seeds; every scheme meets the same failures."
+def _up_to_last_test(records: run_folder.Arrays) -> run_folder.Arrays:
+    """Return the records up to the last round with a test, so that a final accuracy is known."""
+    tested = np.flatnonzero(~np.isnan(records["accuracy"]).all(axis=1))
+    if not tested.size:
+        return records
+    return {name: values[: tested[-1] + 1] for name, values in records.items()}
+
+
+def _lead(config: ComparisonConfig, rounds_done: int) -> list[str]:
+    """Say how often clients fail, how many seeds there are, and how far the run is."""
+    seeds = f"{config.seeds} seeds. Every scheme meets the same failures."
+    if config.seeds == 1:
+        seeds = "One seed, so differences may be chance."
+    sentences = [
+        f"Clients fail: by class, they answer {list_rates(config.rates)} of the time. {seeds}"
     ]
-    if of.seeds == 1:
-        said = [
-            f"Clients fail: by class, they answer {rates} of the time. One seed: differences may be chance."
-        ]
-    if done < of.rounds:
-        said.append(f"Not finished: {done} of {of.rounds} rounds are played.")
-    return said
+    if rounds_done < config.rounds:
+        sentences.append(f"Not finished: {rounds_done} of {config.rounds} rounds are played.")
+    return sentences
 
 
-def kinds(of: ComparisonConfig, records: rundir.Arrays) -> dict[str, dict[str, Scheme]]:
-    """Return the schemes by partition, rule and mu, as far as there are several."""
-    runs = run_keys(of)
-    found: dict[str, dict[str, Scheme]] = {}
-    for key in product(of.partitions, of.aggregations, of.mus, of.selectors):
-        rows = [
-            row
-            for row, p in enumerate(runs)
-            if (p.partition, p.aggregation, p.mu, p.selector) == key
-        ]
-        found.setdefault(kind_of(of, *key[:3]), {})[key[3]] = scheme(
-            of, records, rows, [runs[row].seed for row in rows]
-        )
-    return found
+def _schemes_by_kind(
+    config: ComparisonConfig, records: run_folder.Arrays
+) -> dict[str, dict[str, Scheme]]:
+    keys = run_keys(config)
+    kinds: dict[str, dict[str, Scheme]] = {}
+    for partition, aggregation, mu, selector in product(
+        config.partitions, config.aggregations, config.mus, config.selectors
+    ):
+        wanted = (partition, aggregation, mu, selector)
+        rows = []
+        for row, key in enumerate(keys):
+            if (key.partition, key.aggregation, key.mu, key.selector) == wanted:
+                rows.append(row)
+        seeds = [keys[row].seed for row in rows]
+        kind = _kind(config, partition, aggregation, mu)
+        kinds.setdefault(kind, {})[selector] = _scheme(config, records, rows, seeds)
+    return kinds
 
 
-def kind_of(of: ComparisonConfig, partition: str, aggregation: str, mu: float) -> str:
+def _kind(config: ComparisonConfig, partition: str, aggregation: str, mu: float) -> str:
     """Return the name of a kind of run."""
-    return f"{partition} data, {aggregation} rule" + (f", mu {mu:g}" if len(of.mus) > 1 else "")
+    name = f"{partition} data, {aggregation} rule"
+    if len(config.mus) > 1:
+        name += f", mu {mu:g}"
+    return name
 
 
-def scheme(
-    of: ComparisonConfig, records: rundir.Arrays, rows: list[int], seeds: list[int]
+def _scheme(
+    config: ComparisonConfig, records: run_folder.Arrays, rows: Sequence[int], seeds: Sequence[int]
 ) -> Scheme:
-    """Return some runs of the batch axis as one scheme."""
+    """Return the runs in these rows of the batch axis as one scheme."""
     clients = records["clients"][:, rows]
-    counts = np.stack(
-        [np.bincount(run.ravel(), minlength=of.clients) for run in clients.swapaxes(0, 1)]
-    )
+    counts = []
+    for run in clients.swapaxes(0, 1):
+        counts.append(np.bincount(run.ravel(), minlength=config.clients))
     successes = records["valid"][:, rows].sum(axis=-1).T.astype(np.float64)
     return Scheme(
         seeds=seeds,
-        asked=np.full(successes.shape, float(clients.shape[-1])),
+        asked=np.full(successes.shape, float(config.cohort)),
         successes=successes,
-        counts=counts,
+        counts=np.stack(counts),
         accuracy=records["accuracy"][:, rows].T,
         seconds=records["seconds"][:, rows].T,
         wasted=records["wasted_seconds"][:, rows].sum(axis=0),
     )
 
 
-def tables(of: ComparisonConfig, rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Return the summary by kind of run: the scheme first, accuracy with its spread next."""
-    found: dict[str, list[dict[str, Any]]] = {}
+def _tables(
+    config: ComparisonConfig, rows: Sequence[Mapping[str, Any]]
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the summary by kind of run: scheme and accuracy first, then the other columns."""
+    tables: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        kind = kind_of(of, row["partition"], row["aggregation"], row.get("mu", of.mus[0]))
-        final = f"{row['final']:.3f}" + ("" if np.isnan(row["sd"]) else f" ± {row['sd']:.3f}")
-        rest = {
-            name: v
-            for name, v in row.items()
-            if name not in ("partition", "aggregation", "mu", "selector", "final", "sd")
-        }
-        found.setdefault(kind, []).append(
-            {"scheme": row["selector"], "final accuracy": final, **rest}
-        )
-    return found
+        mu = row.get("mu", config.mus[0])
+        kind = _kind(config, row["partition"], row["aggregation"], mu)
+        accuracy = f"{row['final']:.3f}"
+        if not isnan(row["sd"]):
+            accuracy += f" ± {row['sd']:.3f}"
 
-
-def seeds_in_words(first: int, count: int) -> str:
-    """Return which seeds were played."""
-    return str(first) if count == 1 else f"{first} to {first + count - 1}"
+        shown = {"scheme": row["selector"], "final accuracy": accuracy}
+        for name, value in row.items():
+            if name not in NOT_COPIED:
+                shown[name] = value
+        tables.setdefault(kind, []).append(shown)
+    return tables
 
 
 def environment(folder: Path) -> Mapping[str, str]:
-    """Return what a run was computed with, if that was kept."""
+    """Return the versions and the machine of a run, if its folder has them."""
     path = folder / "environment.json"
+    if not path.exists():
+        return {}
     try:
-        kept = json.loads(path.read_text()) if path.exists() else {}
+        stored = json.loads(path.read_text())
     except ValueError as error:
         raise ValueError(f"{path} must be the environment of a run, got: {error}") from None
-    return {str(name): str(value) for name, value in kept.items()} if isinstance(kept, dict) else {}
+    if not isinstance(stored, dict):
+        return {}
+    return {str(name): str(value) for name, value in stored.items()}
