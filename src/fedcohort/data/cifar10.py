@@ -1,4 +1,4 @@
-"""CIFAR-10 in its official binary and Python versions: 50,000 training and 10,000 test images."""
+"""CIFAR-10, binary or pickled version: 50,000 training and 10,000 test images."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -53,7 +53,7 @@ def cifar10_source(records: int = RECORDS) -> Source:
 
 
 def from_binary(files: Mapping[str, bytes], records: int = RECORDS) -> Dataset:
-    """Join the six binary batches; refuse a batch with another number of records."""
+    """Join the six binary batches, and refuse one with another number of records."""
     batches = []
     for name in BATCHES:
         file = f"{name}.bin"
@@ -62,7 +62,7 @@ def from_binary(files: Mapping[str, bytes], records: int = RECORDS) -> Dataset:
 
 
 def from_python(files: Mapping[str, bytes], records: int = RECORDS) -> Dataset:
-    """Join the six pickled batches without running code in them; refuse an incomplete batch."""
+    """Join the six pickled batches without running code in them, and refuse incomplete ones."""
     batches = []
     for name in BATCHES:
         batches.append(_python_batch(files[name], name, records))

@@ -103,7 +103,7 @@ def _download(source: Source, home: Path, on_progress: OnProgress | None) -> Dat
 
 
 def _fetch_missing(source: Source, home: Path, on_progress: OnProgress | None) -> None:
-    """Download each file that is not there; if one fails, say how to get it and the rest."""
+    """Download each missing file. If one fails, say how to get it and the rest by hand."""
     missing = []
     for remote in source.remotes:
         if find_file(home, remote.name.removesuffix(".gz")) is None:

@@ -1,4 +1,4 @@
-"""Download a published file: resumed after an interruption, checked before it gets its name."""
+"""Download a published file: resumed if interrupted, checked before it gets its name."""
 
 import hashlib
 import os

@@ -70,7 +70,7 @@ def _transposed(x: Array) -> Array:
 
 
 def _mnist_source(name: str, folder: str, url: str, checksums: tuple[str, ...]) -> Source:
-    """Return the source of a dataset in MNIST's four files; checksums are in their order."""
+    """Return the source of a dataset in four files, with the checksums in their order."""
     remotes = []
     for file, md5 in zip(MNIST_FILES, checksums, strict=True):
         remotes.append(RemoteFile(f"{url}{file}.gz", f"md5:{md5}"))

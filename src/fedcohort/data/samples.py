@@ -1,4 +1,4 @@
-"""Checks of samples and labels; each message names the array, the bound and the first bad value."""
+"""Checks of samples and labels that name the array, the bound and the first bad value."""
 
 from typing import Any
 

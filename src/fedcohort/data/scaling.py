@@ -1,4 +1,4 @@
-"""Ways to turn grey values 0..255 into floats for a network; the paper does not say which."""
+"""Scalings of grey values 0..255 for a network. The paper does not say which it uses."""
 
 from collections.abc import Callable
 from typing import Any

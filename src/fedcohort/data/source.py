@@ -1,4 +1,4 @@
-"""What is known of a published dataset: the forms of its files, and where to download them."""
+"""A published dataset: the forms of its files, and where to download them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

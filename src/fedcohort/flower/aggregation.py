@@ -27,20 +27,20 @@ def apply_rule(rule: Rule, model: Model, trained: Sequence[Model], shares: Float
     """
     if not model:
         return {}
-    steps = {name: _step(name, model, trained, shares) for name in model}
-    row = np.concatenate([step.ravel() for step in steps.values()])
+    row = np.concatenate([_step(name, model, trained, shares).ravel() for name in model])
     change = rule(row[None, :], np.array([shares.sum()]))[0]
 
     new = {}
     start = 0
-    for name, step in steps.items():
-        part = change[start : start + step.size].reshape(step.shape)
-        start += step.size
-        if not np.iscomplexobj(step):
+    for name, current in model.items():
+        part = change[start : start + current.size].reshape(current.shape)
+        start += current.size
+        if not np.iscomplexobj(current):
             part = part.real  # one complex array makes the whole row complex
-        exact = _exact_type(model[name])
-        moved = model[name].astype(exact) + cast_array(exact, part.astype(step.dtype))
-        new[name] = np.asarray(moved).astype(model[name].dtype)
+        exact = _exact_type(current)
+        part = part.astype(np.result_type(exact, np.float64), copy=False)
+        moved = current.astype(exact) + cast_array(exact, part)
+        new[name] = np.asarray(moved).astype(current.dtype)
     return new
 
 

@@ -13,7 +13,7 @@ Sizes = int | Sequence[int] | Ints | None
 
 
 def check_nonempty_labels(labels: npt.ArrayLike) -> Ints:
-    """Return the labels as int64 [N]; refuse an empty array, which leaves nothing to divide."""
+    """Return the labels as int64 [N], and refuse an empty array."""
     if np.size(labels) == 0:
         raise ValueError("labels must hold at least one sample, got none")
     return check_labels("labels", labels)

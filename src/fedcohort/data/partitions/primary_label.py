@@ -101,7 +101,7 @@ class _Stock:
         return self.supply - self.used
 
     def take(self, counts: Ints) -> Ints:
-        """Take this many samples of each label; a label that has run out starts again."""
+        """Take this many samples of each label, from its start again when it has run out."""
         taken = [np.empty(0, np.int64)]
         for label in np.flatnonzero(counts):
             positions = self.used[label] + np.arange(counts[label])

@@ -1,4 +1,4 @@
-"""The one list of partitions: the command line, the laboratory, the tests and the docs read it."""
+"""The one list of partitions, read by the command line, the laboratory and the tests."""
 
 from collections.abc import Callable
 
