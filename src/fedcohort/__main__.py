@@ -1,4 +1,4 @@
-"""`python -m fedcohort` is `fedcohort`, where the script is not on the path."""
+"""Run the command line with `python -m fedcohort`, where the script is not on the path."""
 
 from fedcohort.cli import main
 

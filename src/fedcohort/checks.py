@@ -1,4 +1,4 @@
-"""Argument checks: every message says the name, the bound and the value."""
+"""Argument checks: every message says the name of the argument, its bound and its value."""
 
 import math
 from collections.abc import Collection
@@ -11,85 +11,191 @@ import numpy.typing as npt
 
 from fedcohort.arrays import Floats
 
-MOST = float(np.finfo(np.float64).max)
+LARGEST_FLOAT = float(np.finfo(np.float64).max)
 MAX_COUNT = 2**31 - 1  # of anything that is counted: more fits no memory
 
 
 def check_int(name: str, value: Any, low: int, high: int | None = None) -> int:
-    """Return value as an int if it is a whole number within the bounds."""
+    """Return value as an int if it is a whole number within the bounds.
+
+    Args:
+        name: Name of the argument, for the message.
+        value: Value to check; bools are no numbers.
+        low: Smallest number allowed.
+        high: Largest number allowed, if there is one.
+
+    Returns:
+        The number.
+
+    Raises:
+        ValueError: If the value is no whole number or out of bounds.
+
+    Examples:
+        >>> check_int("rounds", 3, 1)
+        3
+        >>> check_int("rounds", 0, 1)
+        Traceback (most recent call last):
+        ValueError: rounds must be a whole number at least 1, got 0
+    """
     try:
         number = index(value)
     except TypeError:
-        number = low - 1
-    bound = (
-        f"at least {low}"
-        if high is None or (high == MAX_COUNT and number < low)
-        else f"between {low} and {high}"
-    )
-    if isinstance(value, bool | np.bool_) or number < low or (high is not None and number > high):
-        raise ValueError(f"{name} must be a whole number {bound}, got {value!r}")
-    return number
+        number = low - 1  # out of bounds, whatever the bounds are
+    is_bool = isinstance(value, bool | np.bool_)
+    is_above = high is not None and number > high
+    if not is_bool and number >= low and not is_above:
+        return number
+
+    bound = f"between {low} and {high}"
+    if high is None or (high == MAX_COUNT and number < low):
+        bound = f"at least {low}"
+    raise ValueError(f"{name} must be a whole number {bound}, got {value!r}")
 
 
 def check_range(name: str, value: Any, low: float, high: float) -> float:
-    """Return value as a float if low <= value <= high; nan is not."""
-    number = _number(value)
+    """Return value as a float if low <= value <= high; nan is not.
+
+    Args:
+        name: Name of the argument, for the message.
+        value: Value to check.
+        low: Smallest number allowed.
+        high: Largest number allowed.
+
+    Returns:
+        The number.
+
+    Raises:
+        ValueError: If the value is no number or out of bounds.
+
+    Examples:
+        >>> check_range("quota", 1.5, 0.0, 1.0)
+        Traceback (most recent call last):
+        ValueError: quota must be between 0.0 and 1.0, got 1.5
+    """
+    number = _as_float(value)
     if not low <= number <= high:
         raise ValueError(f"{name} must be between {low} and {high}, got {value!r}")
     return number
 
 
 def check_positive(name: str, value: Any) -> float:
-    """Return value as a float if it is finite and above zero."""
-    number = _number(value)
+    """Return value as a float if it is finite and above zero.
+
+    Args:
+        name: Name of the argument, for the message.
+        value: Value to check.
+
+    Returns:
+        The number.
+
+    Raises:
+        ValueError: If the value is no number, not finite or not above zero.
+
+    Examples:
+        >>> check_positive("eta", 0)
+        Traceback (most recent call last):
+        ValueError: eta must be a finite number above 0, got 0
+    """
+    number = _as_float(value)
     if not 0 < number < math.inf:
         raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
     return number
 
 
-def _number(value: Any) -> float:
-    """Return a number as a float, nan for what is none: words and truth values are not."""
-    try:
-        return math.nan if isinstance(value, str | bytes | bool | np.bool_) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
-
-
 def check_choice(name: str, value: str, options: Collection[str]) -> str:
-    """Return value if it is one of the options; otherwise name the nearest."""
+    """Return value if it is one of the options; otherwise suggest the nearest.
+
+    Args:
+        name: Name of the argument, for the message.
+        value: Value to check.
+        options: Values allowed.
+
+    Returns:
+        The value.
+
+    Raises:
+        ValueError: If the value is none of the options.
+
+    Examples:
+        >>> check_choice("ties", "oder", ("random", "order"))
+        Traceback (most recent call last):
+        ValueError: ties must be one of random, order, got 'oder'; did you mean 'order'?
+    """
     if isinstance(value, str) and value in options:
         return value
-    near = get_close_matches(
-        str(value).lower(), [option.lower() for option in options], n=1, cutoff=0.5
-    )
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    lower_case = [option.lower() for option in options]
+    nearest = get_close_matches(str(value).lower(), lower_case, n=1, cutoff=0.5)
+    hint = ""
+    if nearest:
+        hint = f"; did you mean {nearest[0]!r}?"
     raise ValueError(f"{name} must be one of {', '.join(options)}, got {value!r}{hint}")
 
 
 def check_array(
     name: str, values: npt.ArrayLike, shape: tuple[int, ...], low: float, high: float
 ) -> Floats:
-    """Return values as float64 of this shape, every entry within the bounds; nan is not."""
+    """Return values as float64 if they have this shape and lie within the bounds.
+
+    Args:
+        name: Name of the argument, for the message.
+        values: Values to check.
+        shape: Shape that they must have.
+        low: Smallest number allowed.
+        high: Largest number allowed; nan and infinities are never allowed.
+
+    Returns:
+        The values, of the given shape.
+
+    Raises:
+        ValueError: If the values are no numbers, or of another shape, or out of bounds.
+
+    Examples:
+        >>> check_array("rates", [0.5, 1.5], (2,), 0.0, 1.0)
+        Traceback (most recent call last):
+        ValueError: rates must be between 0.0 and 1.0, got 1.5 at position 1
+    """
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be numbers of shape {shape}, got {values!r}") from None
     if array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
-    if array.size and not (
-        max(low, -MOST) <= array.min() and array.max() <= min(high, MOST)
-    ):  # nan compares false
+    if array.size == 0:
+        return array
+
+    # The minimum and maximum are nan if any value is, and nan compares false.
+    is_above = array.min() >= max(low, -LARGEST_FLOAT)
+    is_below = array.max() <= min(high, LARGEST_FLOAT)
+    if not (is_above and is_below):
         bad = ~((array >= low) & (array <= high) & np.isfinite(array))
-        raise ValueError(f"{name} must be {_bound(low, high)}, got {array[bad][0]}{_where(bad)}")
+        position = _describe_position(bad)
+        raise ValueError(f"{name} must be {_describe(low, high)}, got {array[bad][0]}{position}")
     return array
 
 
-def _bound(low: float, high: float) -> str:
+def _as_float(value: Any) -> float:
+    """Return a number as a float; nan for anything else, such as words and bools."""
+    if isinstance(value, str | bytes | bool | np.bool_):
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def _describe(low: float, high: float) -> str:
     if math.isfinite(high):
         return f"between {low} and {high}"
-    return f"finite and at least {low}" if math.isfinite(low) else "finite"
+    if math.isfinite(low):
+        return f"finite and at least {low}"
+    return "finite"
 
 
-def _where(bad: npt.NDArray[np.bool_]) -> str:
-    position = [int(i) for i in np.argwhere(bad)[0]]
-    return f" at position {position[0] if len(position) == 1 else position}" if position else ""
+def _describe_position(bad: npt.NDArray[np.bool_]) -> str:
+    """Return where the first bad value is; nothing for a single number."""
+    position = np.argwhere(bad)[0].tolist()
+    if not position:
+        return ""
+    if len(position) == 1:
+        return f" at position {position[0]}"
+    return f" at position {position}"

@@ -1,4 +1,7 @@
-"""One seed per run, one named stream per purpose; many runs drawn together give what each gives alone."""
+"""Randomness: one seed per run and one named stream per purpose.
+
+Many runs that are drawn together get the same numbers as each run alone.
+"""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -13,21 +16,55 @@ READ_AHEAD = 1500  # uniforms fetched per generator and refill: one Python call 
 
 
 class Uniforms(Protocol):
-    """What samplers need of a source of chance: `np.random.Generator` has it, and so has `Streams`."""
+    """A source of uniform numbers: `np.random.Generator` and `Streams` are such sources."""
 
-    def random(self, size: tuple[int, ...], /) -> Floats: ...
+    def random(self, size: tuple[int, ...], /) -> Floats:
+        """Return uniform numbers in [0, 1) of this shape."""
+        ...
 
 
 def stream(seed: int, *purpose: str | int) -> np.random.Generator:
-    """Return the generator of one purpose; adding a purpose never shifts another's draws."""
-    words = (crc32(str(part).encode()) for part in purpose)
+    """Return the generator for one purpose of a run.
+
+    Every purpose has its own stream, so that a new purpose never shifts the draws of another.
+
+    Args:
+        seed: Seed of the run, at least 0.
+        *purpose: Words and numbers that name the stream.
+
+    Returns:
+        A new generator.
+
+    Raises:
+        ValueError: If the seed is no whole number or negative.
+
+    Examples:
+        >>> world = stream(3, "world").random(2)
+        >>> bool((world == stream(3, "world").random(2)).all())
+        True
+        >>> bool((world == stream(3, "selection").random(2)).any())
+        False
+    """
+    words = [crc32(str(part).encode()) for part in purpose]
     return np.random.Generator(np.random.PCG64([check_int("seed", seed, 0), *words]))
 
 
 class Streams:
-    """Generators of many runs, drawn together: row s is what generator s alone would have given.
+    """Generators of many runs, drawn together.
 
-    Uniforms are read ahead in blocks; the state handed out is rewound to the last one used.
+    Row s of a draw is what generator s alone would have given. Uniforms are read ahead in
+    blocks; `states` rewinds to the last number that was used.
+
+    Args:
+        generators: One PCG64 generator per run.
+
+    Raises:
+        ValueError: If there is no generator, or one that cannot be rewound.
+
+    Examples:
+        >>> together = Streams([stream(0, "world"), stream(1, "world")]).random((2, 3))
+        >>> bool((together[1] == stream(1, "world").random(3)).all())
+        True
     """
 
     def __init__(self, generators: Sequence[np.random.Generator]) -> None:
@@ -39,41 +76,68 @@ class Streams:
         if not generators:
             raise ValueError("generators must hold at least one generator, got none")
         self.generators = list(generators)
-        self._block = np.empty((len(generators), 0))
-        self._used = 0
+        self._clear()
 
     def __len__(self) -> int:
         return len(self.generators)
 
     def random(self, size: tuple[int, ...], /) -> Floats:
-        """Return uniforms in [0, 1) of shape (runs, n)."""
+        """Return uniforms in [0, 1).
+
+        Args:
+            size: Shape (runs, n) of the draw.
+
+        Returns:
+            A view of the block read ahead; copy it to keep it.
+
+        Raises:
+            ValueError: If the shape does not start with the number of runs.
+        """
         rows, count = size
         if rows != len(self):
             raise ValueError(f"size must start with the number of runs {len(self)}, got {size}")
-        unread = self._block.shape[1] - self._used
-        if unread < count:
-            block = np.empty((rows, unread + max(count, READ_AHEAD)))
-            block[:, :unread] = self._block[:, self._used :]
-            for row, generator in zip(block, self.generators, strict=True):
-                generator.random(out=row[unread:])
-            self._block, self._used = block, 0
+        if self._unread < count:
+            self._refill(count)
+
+        first = self._used
         self._used += count
-        return self._block[:, self._used - count : self._used]
+        return self._block[:, first : self._used]
 
     def states(self) -> list[Any]:
-        unread = self._block.shape[1] - self._used
-        return [_rewound(generator, unread) for generator in self.generators]
+        """Return the state of every generator, after the last number that was used."""
+        return [_rewound_state(generator, self._unread) for generator in self.generators]
 
     def restore(self, states: Sequence[Any]) -> None:
+        """Continue from states that `states` returned."""
         for generator, state in zip(self.generators, states, strict=True):
             generator.bit_generator.state = state
-        self._block, self._used = np.empty((len(self), 0)), 0
+        self._clear()
+
+    @property
+    def _unread(self) -> int:
+        return self._block.shape[1] - self._used
+
+    def _clear(self) -> None:
+        self._block = np.empty((len(self), 0))
+        self._used = 0
+
+    def _refill(self, count: int) -> None:
+        """Read a new block that starts with the numbers that are still unread."""
+        unread = self._unread
+        block = np.empty((len(self), unread + max(count, READ_AHEAD)))
+        block[:, :unread] = self._block[:, self._used :]
+        for row, generator in zip(block, self.generators, strict=True):
+            generator.random(out=row[unread:])
+        self._block = block
+        self._used = 0
 
 
-def _rewound(generator: np.random.Generator, unread: int) -> Any:
+def _rewound_state(generator: np.random.Generator, unread: int) -> Any:
     copy: Any = np.random.PCG64()
     copy.state = generator.bit_generator.state
-    return copy.advance(-unread).state if unread else copy.state
+    if unread:
+        copy = copy.advance(-unread)
+    return copy.state
 
 
 Rng = np.random.Generator | Streams
@@ -81,7 +145,23 @@ RngLike = int | np.random.Generator | Streams | list[int] | tuple[int, ...] | ra
 
 
 def as_rng(rng: RngLike, *purpose: str | int) -> Rng:
-    """Return the source of chance for a purpose: of one run for a seed, of many in lock-step for a sequence of seeds."""
+    """Return the source of randomness for a purpose.
+
+    Args:
+        rng: A seed for one run, a sequence of seeds for runs in lock-step, or a source of
+            randomness, which is returned as it is.
+        *purpose: Words and numbers that name the stream.
+
+    Returns:
+        A generator for one run, or the streams of many.
+
+    Raises:
+        ValueError: If a seed is no whole number or negative.
+
+    Examples:
+        >>> len(as_rng([3, 4], "selection"))
+        2
+    """
     if isinstance(rng, np.random.Generator | Streams):
         return rng
     if isinstance(rng, list | tuple | range | np.ndarray):
@@ -91,12 +171,16 @@ def as_rng(rng: RngLike, *purpose: str | int) -> Rng:
 
 def batch_shape(rng: Rng) -> tuple[int, ...]:
     """Return () for one run and (S,) for S runs in lock-step."""
-    return (len(rng),) if isinstance(rng, Streams) else ()
+    if isinstance(rng, Streams):
+        return (len(rng),)
+    return ()
 
 
 def rng_state(rng: Rng) -> Any:
-    """Return the state as plain numbers and words, fit for JSON."""
-    return rng.states() if isinstance(rng, Streams) else rng.bit_generator.state
+    """Return the state as plain numbers and words, which JSON can hold."""
+    if isinstance(rng, Streams):
+        return rng.states()
+    return rng.bit_generator.state
 
 
 def set_rng_state(rng: Rng, state: Any) -> None:

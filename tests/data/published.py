@@ -69,7 +69,7 @@ def cifar_binary(batches):
 
 
 def python2_pickle(x, y):
-    """A batch as Python 2 with its NumPy pickled it: protocol 2, byte strings, numpy.core.multiarray."""
+    """Return a batch as Python 2 pickled it: protocol 2, byte strings, numpy.core.multiarray."""
 
     def short(text):
         return b"U" + bytes([len(text)]) + text

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from published import cifar_batches, cifar_binary, idx_files, put, tar, zipped
 
-from fedcohort.data.cifar10 import source
+from fedcohort.data.cifar10 import cifar10_source
+from fedcohort.data.directories import find_or_download
 from fedcohort.data.download import DataNotFound, fetch
-from fedcohort.data.idx_sets import EMNIST_LETTERS, MNIST
-from fedcohort.data.locate import obtain
-from fedcohort.data.sources import Form, Remote, Source
+from fedcohort.data.mnist import EMNIST_LETTERS, MNIST
+from fedcohort.data.source import FileForm, RemoteFile, Source
 
 CONTENT = np.random.default_rng(0).bytes(1_000_000)
 
@@ -20,13 +20,20 @@ def md5(data):
 
 
 class Server(ThreadingHTTPServer):
-    """Serves `files`; cuts each of the first `cuts` answers half-way; may ignore ranges; keeps what it was asked."""
+    """Serves `files` and remembers in `asked` what it was asked for.
+
+    It cuts each of the first `cuts` answers half-way, and may ignore ranges or hide lengths.
+    """
 
     daemon_threads = True
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.files, self.cuts, self.ranges, self.lengths, self.asked = {}, 0, True, True, []
+        self.files = {}
+        self.cuts = 0
+        self.ranges = True
+        self.lengths = True
+        self.asked = []
 
     def url(self, name):
         return f"http://127.0.0.1:{self.server_port}/{name}"
@@ -87,7 +94,7 @@ def test_a_file_arrives_whole_and_progress_is_told(server, tmp_path):
         server.url("file"),
         tmp_path / "new" / "file",
         checksum=md5(CONTENT),
-        progress=lambda *n: told.append(n),
+        on_progress=lambda *n: told.append(n),
     )
     assert path.read_bytes() == CONTENT
     assert told[-1] == (len(CONTENT), len(CONTENT))
@@ -98,7 +105,9 @@ def test_a_file_arrives_whole_and_progress_is_told(server, tmp_path):
 def test_sha256_is_checked_too_and_a_server_may_not_tell_the_length(server, tmp_path):
     server.lengths, told = False, []
     sha = f"sha256:{hashlib.sha256(CONTENT).hexdigest()}"
-    fetch(server.url("file"), tmp_path / "file", checksum=sha, progress=lambda *n: told.append(n))
+    fetch(
+        server.url("file"), tmp_path / "file", checksum=sha, on_progress=lambda *n: told.append(n)
+    )
     assert (tmp_path / "file").read_bytes() == CONTENT
     assert told[-1] == (len(CONTENT), None)
 
@@ -117,7 +126,7 @@ def test_a_connection_cut_half_way_is_taken_up_where_it_stopped(server, tmp_path
         server.url("file"),
         tmp_path / "file",
         checksum=md5(CONTENT),
-        progress=lambda *n: told.append(n),
+        on_progress=lambda *n: told.append(n),
     )
     assert (tmp_path / "file").read_bytes() == CONTENT
     assert [wanted for _, wanted in server.asked] == [None, "bytes=500000-", "bytes=750000-"]
@@ -186,13 +195,15 @@ def test_two_at_once_share_one_download(server, tmp_path):
 def test_without_a_network_the_message_says_which_file_to_put_where(server, tmp_path):
     with pytest.raises(
         DataNotFound,
-        match=r"/none could not be downloaded: HTTP Error 404.*; download http://\S+/none elsewhere",
+        match=r"/none could not be downloaded: HTTP Error 404.*; "
+        r"download http://\S+/none elsewhere",
     ):
         fetch(server.url("none"), tmp_path / "none", checksum=md5(CONTENT))
     with pytest.raises(DataNotFound) as caught:
         fetch("http://127.0.0.1:9/a/file.gz", tmp_path / "file.gz", checksum=md5(CONTENT))
     assert str(caught.value).endswith(
-        f"download http://127.0.0.1:9/a/file.gz elsewhere and put the file as file.gz into the directory {tmp_path}"
+        "download http://127.0.0.1:9/a/file.gz elsewhere "
+        f"and put the file as file.gz into the directory {tmp_path}"
     )
 
 
@@ -202,10 +213,10 @@ def test_a_directory_that_cannot_be_made_is_said_so(server, tmp_path):
         fetch(server.url("file"), tmp_path / "file" / "below", checksum=md5(CONTENT))
 
 
-def from_server(server, of, *names):
-    """The same source, published by the test's server."""
-    remotes = tuple(Remote(server.url(name), md5(server.files[name])) for name in names)
-    return Source(of.name, of.folders, of.forms, remotes)
+def from_server(server, published, *names):
+    """Return the same source, published by the test's server."""
+    remotes = tuple(RemoteFile(server.url(name), md5(server.files[name])) for name in names)
+    return Source(published.name, published.folders, published.forms, remotes)
 
 
 def test_cifar10_is_downloaded_and_unpacked_once(server, tmp_path):
@@ -213,13 +224,13 @@ def test_cifar10_is_downloaded_and_unpacked_once(server, tmp_path):
     tar(tmp_path / "made.tar.gz", cifar_binary(batches), "cifar-10-batches-bin")
     server.files["cifar-10-binary.tar.gz"] = (tmp_path / "made.tar.gz").read_bytes()
     server.cuts = 1
-    cifar10 = from_server(server, source(4), "cifar-10-binary.tar.gz")
+    cifar10 = from_server(server, cifar10_source(4), "cifar-10-binary.tar.gz")
     home = tmp_path / "data"
-    data = obtain(cifar10, home, True, None)
+    data = find_or_download(cifar10, home, True, None)
     np.testing.assert_array_equal(data.test_y, batches["test_batch"][1])
     assert left(home / "cifar10") == sorted(cifar_binary(batches))
     asked = len(server.asked)
-    np.testing.assert_array_equal(obtain(cifar10, home, True, None).x, data.x)
+    np.testing.assert_array_equal(find_or_download(cifar10, home, True, None).x, data.x)
     assert len(server.asked) == asked
 
 
@@ -229,7 +240,9 @@ def test_emnist_is_downloaded_and_only_the_letters_are_kept(server, tmp_path):
     server.files["gzip.zip"] = (tmp_path / "made.zip").read_bytes()
     emnist = from_server(server, EMNIST_LETTERS, "gzip.zip")
     for _ in range(2):  # downloaded, then found
-        np.testing.assert_array_equal(obtain(emnist, tmp_path / "data", True, None).y + 1, y)
+        np.testing.assert_array_equal(
+            find_or_download(emnist, tmp_path / "data", True, None).y + 1, y
+        )
     assert left(tmp_path / "data" / "emnist-letters") == sorted(f"{name}.gz" for name in files)
     assert len(server.asked) == 1
 
@@ -246,9 +259,9 @@ def test_of_four_files_only_the_missing_are_fetched_and_all_missing_are_named(se
         DataNotFound,
         match=rf"put the file as {names[2]} into .*mnist; download .* put the file as {names[3]}",
     ):
-        obtain(mnist, tmp_path, True, None)
+        find_or_download(mnist, tmp_path, True, None)
     server.files = held
-    np.testing.assert_array_equal(obtain(mnist, tmp_path, True, None).y, y)
+    np.testing.assert_array_equal(find_or_download(mnist, tmp_path, True, None).y, y)
     assert [path for path, _ in server.asked] == [
         f"/{name}" for name in (names[1], names[2], names[2], names[3])
     ]
@@ -258,8 +271,11 @@ def test_an_archive_that_cannot_be_used_is_kept_and_nothing_is_unpacked(server, 
     tar(tmp_path / "made.tar.gz", {"data_batch_1.bin": b"short"}, "cifar-10-batches-bin")
     server.files["cifar-10-binary.tar.gz"] = (tmp_path / "made.tar.gz").read_bytes()
     with pytest.raises(ValueError, match=r"lacks data_batch_2\.bin"):
-        obtain(
-            from_server(server, source(4), "cifar-10-binary.tar.gz"), tmp_path / "data", True, None
+        find_or_download(
+            from_server(server, cifar10_source(4), "cifar-10-binary.tar.gz"),
+            tmp_path / "data",
+            True,
+            None,
         )
     assert left(tmp_path / "data" / "cifar10") == ["cifar-10-binary.tar.gz"]
 
@@ -268,8 +284,8 @@ def test_a_source_whose_files_are_not_its_own_is_said_so(server, tmp_path):
     odd = Source(
         "odd",
         ("odd",),
-        (Form(("other",), lambda files: None),),
-        (Remote(server.url("file"), md5(CONTENT)),),
+        (FileForm(("other",), lambda files: None),),
+        (RemoteFile(server.url("file"), md5(CONTENT)),),
     )
     with pytest.raises(DataNotFound, match="must hold other after the download"):
-        obtain(odd, tmp_path, True, None)
+        find_or_download(odd, tmp_path, True, None)

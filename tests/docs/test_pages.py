@@ -8,7 +8,7 @@ import pytest
 from pages import PAGES, ROOT, Reader, blocks
 
 from fedcohort.aggregation.registry import AGGREGATIONS
-from fedcohort.data.partition import PARTITIONS
+from fedcohort.data.partitions.registry import PARTITIONS
 from fedcohort.learning.models import MODELS
 from fedcohort.reports import figures
 from fedcohort.selection.registry import SELECTORS

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fedcohort import cli
-from fedcohort.data import load, locate
+from fedcohort.data import directories, load
 from fedcohort.data.download import DataNotFound
 from fedcohort.lab import folder as rundir
 from fedcohort.lab import training
@@ -37,8 +37,8 @@ def plain(monkeypatch, tmp_path):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(figures, "has_matplotlib", lambda: False)
-    monkeypatch.setattr(locate, "SYSTEM", tmp_path / "system")
-    monkeypatch.setattr(locate, "fetch", unreachable)
+    monkeypatch.setattr(directories, "SYSTEM", tmp_path / "system")
+    monkeypatch.setattr(directories, "fetch", unreachable)
     monkeypatch.setattr(regret, "SWITCH_ROUNDS", 40)
     monkeypatch.chdir(tmp_path)
 

@@ -1,4 +1,6 @@
 import logging
+import sys
+from pathlib import Path
 
 import pytest
 from fakes import Clock
@@ -6,7 +8,10 @@ from flwr.app.message import message as flwr_message
 from flwr.serverapp.strategy import strategy_utils
 from flwr.supercore.task_identity import TaskIdentity
 
-from fedcohort.flower import grid, registry, strategy
+from fedcohort.flower import availability, clients, grid, identity, training
+
+QUICKSTART = Path(__file__).parents[2] / "examples" / "flower-quickstart"
+sys.path.append(str(QUICKSTART))  # for `local_federation`
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +25,7 @@ def _a_task_of_flower(monkeypatch):
 def clock(monkeypatch):
     """A clock that everything on the server's side reads."""
     clock = Clock()
-    for module in (grid, registry, strategy):
+    for module in (availability, clients, grid, identity, training):
         for name in ("time", "monotonic", "sleep"):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, getattr(clock, name))
@@ -43,3 +48,11 @@ def said(monkeypatch):
     monkeypatch.setattr(logger, "level", logging.DEBUG)
     yield lines
     logger.removeHandler(listener)
+
+
+@pytest.fixture(scope="module")
+def quick():
+    """Let Flower look for work more often than once a second, so that the tests wait less."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FLWR_SUPEREXEC_TASK_POLL_INTERVAL", "0.2")
+        yield

@@ -2,10 +2,10 @@ import json
 
 import pytest
 
-from fedcohort.flower.journal import SCALARS, Journal, Totals, row_of
-from fedcohort.flower.outcomes import Fate
+from fedcohort.flower.journal import SCALARS, Journal, Totals, round_row
+from fedcohort.flower.verdicts import Verdict
 
-ARRIVED, LOST = Fate("arrived", seconds=1.25), Fate("lost", "no answer by the deadline")
+ARRIVED, LOST = Verdict("arrived", seconds=1.25), Verdict("lost", "no answer by the deadline")
 
 
 def rows(*rounds, probabilities=None):
@@ -13,9 +13,31 @@ def rows(*rounds, probabilities=None):
     totals, written = Totals(), []
     for round in rounds:
         totals.add(["a", "b"], [ARRIVED, LOST])
-        told = [("a", 0.25, ARRIVED), ("b", 0.75, LOST)]
-        written.append(row_of(round, 2.0, told, ["a", "b", "c"], totals, probabilities))
+        row = round_row(
+            round,
+            seconds=2.0,
+            clients=["a", "b"],
+            inclusion=[0.25, 0.75],
+            verdicts=[ARRIVED, LOST],
+            known=["a", "b", "c"],
+            totals=totals,
+            probabilities=probabilities,
+        )
+        written.append(row)
     return written
+
+
+def empty_row(known):
+    return round_row(
+        1,
+        seconds=0.0,
+        clients=[],
+        inclusion=[],
+        verdicts=[],
+        known=known,
+        totals=Totals(),
+        probabilities=None,
+    )
 
 
 def written(folder):
@@ -46,22 +68,24 @@ def test_a_row_says_what_came_of_the_round():
 
 
 def test_a_round_in_which_nobody_was_asked_is_a_row_like_others():
-    row = row_of(1, 0.0, [], ["a"], Totals(), None)
+    row = empty_row(["a"])
     assert (row["asked"], row["arrived"], row["success_ratio"]) == ([], 0, 0.0)
     assert json.loads(json.dumps(row, allow_nan=False)) == row
-    assert row_of(1, 0.0, [], [], Totals(), None)["fairness"] == 1.0
+    assert empty_row([])["fairness"] == 1.0
 
 
 def test_every_round_is_one_json_object_on_one_line(tmp_path):
     journal = Journal(tmp_path / "deep" / "run")
     odd = 'a\nb\u2028c\x85 "quoted" ü🦊'
-    row = row_of(
+    row = round_row(
         1,
-        0.0,
-        [(odd, 1.0, Fate("failed", "line one\nline two"))],
-        [odd],
-        Totals({odd: 1}, 1, 0),
-        {odd: 1.0},
+        seconds=0.0,
+        clients=[odd],
+        inclusion=[1.0],
+        verdicts=[Verdict("failed", "line one\nline two")],
+        known=[odd],
+        totals=Totals({odd: 1}, 1, 0),
+        probabilities={odd: 1.0},
     )
     journal.write(row)
     journal.write(rows(2)[0])

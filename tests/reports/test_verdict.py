@@ -1,7 +1,7 @@
 import numpy as np
 
 from fedcohort.reports.findings import Findings, Scheme
-from fedcohort.reports.html.verdict import about, verdict
+from fedcohort.reports.html.verdict import describe_schemes, verdict
 
 
 def scheme(accuracy, successes=None, counts=None, first_seed=0):
@@ -19,7 +19,7 @@ def scheme(accuracy, successes=None, counts=None, first_seed=0):
 
 
 def test_who_reaches_the_highest_target_first_is_named_with_its_rounds():
-    said = about(
+    said = describe_schemes(
         {
             "slow": scheme([[0.1, 0.4, 0.7], [0.1, 0.4, 0.7]]),
             "fast": scheme([[0.1, 0.6, 0.7], [0.1, 0.6, 0.8]]),
@@ -27,72 +27,70 @@ def test_who_reaches_the_highest_target_first_is_named_with_its_rounds():
         (0.3, 0.5),
     )
     assert said[0].startswith(
-        "fast reached 50% accuracy first, after 2.0 ± 0.0 rounds; next came slow, after 3.0 ± 0.0"
+        "fast reached 50% accuracy first, after 2.0 ± 0.0 rounds. "
+        "slow was next, after 3.0 ± 0.0 rounds"
     )
 
 
 def test_a_target_that_none_reached_in_every_run_gives_way_to_a_lower_one_and_those_who_missed_it_are_named():
-    said = about(
+    said = describe_schemes(
         {"a": scheme([[0.4, 0.9], [0.4, 0.5]]), "b": scheme([[0.2, 0.2], [0.4, 0.4]])}, (0.3, 0.8)
     )
     assert said[0].startswith("a reached 30% accuracy first")
-    assert said[0].endswith("not in every run within the rounds played: b.")
+    assert said[0].endswith("Not every run of b reached it.")
     assert (
-        about({"b": scheme([[0.2], [0.4]])}, (0.3,))[0]
+        describe_schemes({"b": scheme([[0.2], [0.4]])}, (0.3,))[0]
         == "No scheme reached 30% accuracy in every run."
     )
 
 
 def test_a_difference_within_the_spread_over_seeds_is_called_that():
     one, other = scheme([[0.80], [0.90], [0.70]]), scheme([[0.82], [0.80], [0.75]])
-    said = about({"a": one, "b": other})
+    said = describe_schemes({"a": one, "b": other})
     assert "within the spread over seeds" in said[0]
 
 
 def test_a_difference_that_every_seed_shows_alike_is_beyond_the_spread():
     worlds = np.array([[0.5], [0.7], [0.9]])  # the seeds differ far more than the schemes
-    said = about(
+    said = describe_schemes(
         {"better": scheme(worlds + np.array([[0.02], [0.021], [0.019]])), "worse": scheme(worlds)}
     )
-    assert said[0].startswith("The highest final accuracy is better's, 0.720 ± 0.20")
+    assert said[0].startswith("better has the highest final accuracy, 0.720 ± 0.20")
     assert "(a difference beyond the spread over seeds)" in said[0]
 
 
 def test_with_one_seed_nothing_is_said_to_be_clear():
-    said = about({"a": scheme([[0.9]]), "b": scheme([[0.1]])})
-    assert "one seed: how much of this is chance is not known" in said[0]
+    said = describe_schemes({"a": scheme([[0.9]]), "b": scheme([[0.1]])})
+    assert "(one seed, so the difference may be chance)" in said[0]
     assert "±" not in said[0]
 
 
 def test_schemes_that_are_alike_in_every_run_share_the_first_place():
     same = [[0.1, 0.6], [0.6, 0.7]]
-    said = about(
+    said = describe_schemes(
         {"a": scheme(same), "b": scheme(same), "c": scheme([[0.1, 0.1, 0.6], [0.1, 0.6, 0.7]])},
         (0.5,),
     )
     assert said[0].startswith(
-        "a and b, alike in every run, reached 50% accuracy first, after 1.5 ± 0.7 rounds; next came c"
+        "a and b, equal in every run, reached 50% accuracy first, after 1.5 ± 0.7 rounds. c was next"
     )
 
 
 def test_success_and_fairness_are_told_with_who_pays():
     eager = scheme([[0.5, 0.5]], [[4, 4]], [[8, 0]])
     fair = scheme([[0.5, 0.5]], [[2, 2]], [[4, 4]])
-    said = about({"eager": eager, "random": fair})
-    assert (
-        said[1]
-        == "Most updates counted under eager: a success ratio of 1.000, where random asking gives 0.500."
-    )
-    assert said[2].endswith("from 1.000 under random down to 0.500 under eager.")
+    said = describe_schemes({"eager": eager, "random": fair})
+    assert said[1] == "eager has the highest success ratio, 1.000. Random selection has 0.500."
+    assert said[2].endswith("is highest under random, 1.000, and lowest under eager, 0.500.")
 
 
 def test_what_is_the_same_for_all_kinds_of_run_is_said_once():
     one, other = scheme([[0.5]]), scheme([[0.7]])
     shared, own = verdict(Findings("t", {"x": {"a": one}, "y": {"a": other}}))
-    assert shared == ["a: a success ratio of 0.500."]
+    assert shared == ["The success ratio of a is 0.500."]
     assert own == {
-        "x": ["The highest final accuracy is a's, 0.500."],
-        "y": ["The highest final accuracy is a's, 0.700."],
+        "x": ["a has the highest final accuracy, 0.500."],
+        "y": ["a has the highest final accuracy, 0.700."],
     }
 
 
@@ -104,19 +102,22 @@ def test_one_kind_of_run_keeps_all_its_sentences():
 
 def test_schemes_that_do_not_differ_at_all_are_not_ranked():
     same = scheme([[0.5], [0.6]], counts=[[1, 3], [2, 2]])
-    said = about({"a": same, "b": same})
+    said = describe_schemes({"a": same, "b": same})
     assert said[0] == "Every scheme ends at the same accuracy, 0.550 ± 0.071."
-    assert said[1] == "Under every scheme alike, the success ratio is 0.500 ± 0.000."
+    assert said[1] == "The success ratio is the same under every scheme: 0.500 ± 0.000."
     assert said[2].startswith(
-        "Fairness (Jain's index, 1 when all are asked alike) is the same under every scheme"
+        "Fairness (Jain's index, 1 if all clients are asked equally often) is the same under every"
     )
 
 
 def test_schemes_that_were_not_played_over_the_same_seeds_are_not_compared():
     others = {"b": scheme([[0.1], [0.2]], first_seed=3), "c": scheme([[0.3], [0.2]], first_seed=3)}
-    said = about({"a": scheme([[0.9], [0.8], [0.7]])} | others, (0.15,))
-    assert "c follows with 0.250 ± 0.071 (not over the same seeds, so not compared)" in said[1]
-    assert "nor can the seeds" not in said[1]
+    said = describe_schemes({"a": scheme([[0.9], [0.8], [0.7]])} | others, (0.15,))
+    assert (
+        "c follows with 0.250 ± 0.071 (not compared, because they have no seed in common)"
+        in said[1]
+    )
+    assert "The seeds cannot tell" not in said[1]
 
 
 def test_schemes_are_compared_in_the_worlds_that_both_met():
@@ -126,21 +127,22 @@ def test_schemes_are_compared_in_the_worlds_that_both_met():
     )  # 0.02, 0.01 and 0.02 below in the same worlds
     assert (
         "(a difference beyond the spread over seeds)"
-        in about({"better": better, "worse": worse})[0]
+        in describe_schemes({"better": better, "worse": worse})[0]
     )
 
 
 def test_a_run_that_has_not_come_to_the_end_has_no_final_accuracy():
     nan = float("nan")
-    said = about({"a": scheme([[0.2, 0.9], [0.3, nan]]), "b": scheme([[0.1, 0.8], [0.2, 0.8]])})
+    said = describe_schemes(
+        {"a": scheme([[0.2, 0.9], [0.3, nan]]), "b": scheme([[0.1, 0.8], [0.2, 0.8]])}
+    )
     assert (
-        "The highest final accuracy is a's, 0.900; b follows with 0.800 ± 0.000 (one seed"
-        in said[0]
+        "a has the highest final accuracy, 0.900. b follows with 0.800 ± 0.000 (one seed" in said[0]
     )
 
 
 def test_seeds_that_agree_to_the_last_digit_show_no_spread():
-    said = about({"a": scheme([[0.75], [0.75]]), "b": scheme([[0.5], [0.5]])})
+    said = describe_schemes({"a": scheme([[0.75], [0.75]]), "b": scheme([[0.5], [0.5]])})
     assert "(the same difference in every run)" in said[0]
 
 

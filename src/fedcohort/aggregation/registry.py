@@ -1,4 +1,4 @@
-"""The one list of aggregation rules: the engine, Flower, the command line and the docs read it."""
+"""The one list of aggregation rules, read by the engine, Flower and the command line."""
 
 from collections.abc import Callable
 from typing import Any

@@ -20,9 +20,9 @@ def bench(
         bool, typer.Option("--json", help="Print the table as JSON and nothing else.")
     ] = False,
 ) -> None:
-    """Measure on this machine: medians with their spread, and ratios within one run.
+    """Measure this machine: medians with quartiles, ratios within one run.
 
-    Names: selection, learning, flower.
+    Names: selection, learning.
 
     Example: fedcohort bench selection
     """

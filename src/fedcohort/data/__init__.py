@@ -1,17 +1,18 @@
-"""Who owns what: data sets and partitions."""
+"""WHO OWNS WHAT: datasets, and partitions that divide their samples among the clients."""
 
 from fedcohort.data.dataset import Dataset
-from fedcohort.data.download import DataNotFound, Progress
-from fedcohort.data.locate import DATASETS, load
-from fedcohort.data.partition import PARTITIONS, label_counts
-from fedcohort.data.split import reserve
+from fedcohort.data.download import DataNotFound, OnProgress
+from fedcohort.data.holdout import reserve
+from fedcohort.data.partitions.counts import label_counts
+from fedcohort.data.partitions.registry import PARTITIONS
+from fedcohort.data.registry import DATASETS, load
 
 __all__ = [
     "DATASETS",
     "PARTITIONS",
     "DataNotFound",
     "Dataset",
-    "Progress",
+    "OnProgress",
     "label_counts",
     "load",
     "reserve",

@@ -1,35 +1,42 @@
-"""What is owned: samples and their labels, checked once when they enter."""
+"""A dataset: samples and their labels, checked once when it is made."""
 
 import hashlib
-import zipfile
-import zlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fedcohort.arrays import Ints
 from fedcohort.checks import check_choice, check_int
+from fedcohort.data.npz import count_classes, read_npz
+from fedcohort.data.samples import Array, check_labels, check_samples, sample_shape
 from fedcohort.data.scaling import SCALINGS
 
-Array = npt.NDArray[Any]
-
-
-MOST_CLASSES = 1_000_000  # a label beyond is a mistake, and would need as many outputs
+MAX_CLASSES = 1_000_000  # a higher label is a mistake, and a network would need as many outputs
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Samples with labels; a test set and a column of natural owners where there are any.
+    """Samples with labels, and where known a test set and the natural owner of each sample.
 
-    x:       [N, C, H, W] images, uint8 or float32, or [N, F] features, float32; other floats become float32.
-    y:       [N] int64 labels in 0 .. num_classes - 1.
-    test_x:  [M, ...] and test_y [M], like x and y; both or neither.
-    clients: [N] who owns each sample by nature (numbers or words), for the partition `by-client`.
+    Attributes:
+        name: Name of the dataset, for messages.
+        x: Images [N, C, H, W], uint8 or float32, or features [N, F], float32. Other floats become
+            float32.
+        y: Labels [N], int64, from 0 to num_classes - 1.
+        num_classes: Number of classes.
+        test_x: Test samples [M, ...] like x, or None.
+        test_y: Test labels [M] like y, or None. A test set needs both.
+        clients: Owner of each sample [N], as numbers or words, for the partition `by-client`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from fedcohort.data import Dataset
+        >>> data = Dataset("tiny", x=np.zeros((3, 2)), y=[0, 1, 1], num_classes=2)
+        >>> data.x.dtype, data.y.tolist()
+        (dtype('float32'), [0, 1, 1])
     """
 
     name: str
@@ -41,152 +48,107 @@ class Dataset:
     clients: Array | None = None
 
     def __post_init__(self) -> None:
-        check_int("num_classes", self.num_classes, 1, MOST_CLASSES)
-        self._keep("x", "y")
-        if (self.test_x is None) != (self.test_y is None):
-            absent = "test_x" if self.test_x is None else "test_y"
-            raise ValueError(
-                f"test_x and test_y of {self.name} must come together, got no {absent}"
-            )
-        if self.test_x is not None:
-            self._keep("test_x", "test_y")
-            if self.test_x.shape[1:] != self.x.shape[1:] or self.test_x.dtype != self.x.dtype:
-                raise ValueError(
-                    f"test_x of {self.name} must be like x, {self.x.dtype} [M, {_sizes(self.x)}],"
-                    f" got {self.test_x.dtype} [M, {_sizes(self.test_x)}]"
-                )
-        if self.clients is not None:
-            clients = np.asarray(self.clients)
-            if clients.shape != (len(self.y),) or clients.dtype.kind not in "iuUS":
-                raise ValueError(
-                    f"clients of {self.name} must be {len(self.y)} whole numbers or words, one per sample,"
-                    f" got {clients.dtype} of shape {clients.shape}"
-                )
-            object.__setattr__(self, "clients", clients)
+        check_int("num_classes", self.num_classes, 1, MAX_CLASSES)
+        self._check_pair("x", "y")
+        self._check_test_set()
+        self._check_clients()
 
-    def _keep(self, x_name: str, y_name: str) -> None:
-        x = samples(f"{x_name} of {self.name}", getattr(self, x_name))
-        y = labels_in(f"{y_name} of {self.name}", getattr(self, y_name), 0, self.num_classes - 1)
+    @cached_property
+    def digest(self) -> str:
+        """A SHA-256 digest of the content: equal data have equal digests, whatever the file."""
+        digest = hashlib.sha256(f"{self.num_classes} classes ".encode())
+        for name in ("x", "y", "test_x", "test_y"):
+            values = getattr(self, name)
+            if values is not None:
+                digest.update(f"{name} {values.dtype.str} {values.shape} ".encode())
+                digest.update(np.ascontiguousarray(values).view(np.uint8).data)
+        if self.clients is not None:
+            owners = "\n".join(str(owner) for owner in self.clients.tolist())
+            digest.update(b"clients " + owners.encode())
+        return digest.hexdigest()
+
+    def scaled(self, how: str = "symmetric") -> "Dataset":
+        """Return the dataset with uint8 images as float32; float data is returned as it is.
+
+        Args:
+            how: `symmetric` for [-1, 1], `unit` for [0, 1], or `standard` for mean 0 and standard
+                deviation 1 in each channel of the training images.
+
+        Returns:
+            The scaled dataset.
+
+        Raises:
+            ValueError: If there is no such scaling.
+        """
+        check_choice("scaling", how, SCALINGS)
+        if self.x.dtype != np.uint8:
+            return self
+        scale = SCALINGS[how]
+        test_x = self.test_x
+        if test_x is not None:
+            test_x = scale(test_x, self.x)
+        return replace(self, x=scale(self.x, self.x), test_x=test_x)
+
+    @classmethod
+    def from_npz(cls, path: str | PathLike[str]) -> "Dataset":
+        """Read a dataset from a .npz file, without pickle.
+
+        Args:
+            path: File with the arrays x and y, and perhaps test_x, test_y, clients and num_classes.
+                Without num_classes it is the highest label + 1.
+
+        Returns:
+            The dataset, named like the file.
+
+        Raises:
+            ValueError: If the file cannot be read, or an array is missing or unfit.
+        """
+        file = Path(path)
+        arrays = read_npz(file)
+        try:
+            num_classes = count_classes(arrays)
+            arrays.pop("num_classes", None)
+            return cls(file.stem, num_classes=num_classes, **arrays)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{file}: {error}") from None
+
+    def _check_pair(self, x_name: str, y_name: str) -> None:
+        """Check samples and their labels, and keep them in their final types."""
+        x = check_samples(f"{x_name} of {self.name}", getattr(self, x_name))
+        labels = getattr(self, y_name)
+        y = check_labels(f"{y_name} of {self.name}", labels, low=0, high=self.num_classes - 1)
         if len(x) != len(y):
             raise ValueError(
-                f"{x_name} and {y_name} of {self.name} must be equally long, got {len(x)} and {len(y)}"
+                f"{x_name} and {y_name} of {self.name} must be equally long, "
+                f"got {len(x)} and {len(y)}"
             )
         object.__setattr__(self, x_name, x)
         object.__setattr__(self, y_name, y)
 
-    @cached_property
-    def digest(self) -> str:
-        """What is in it as one word: equal data have equal digests, whatever the file."""
-        total = hashlib.sha256(f"{self.num_classes} classes ".encode())
-        for name in ("x", "y", "test_x", "test_y"):
-            values = getattr(self, name)
-            if values is not None:
-                total.update(f"{name} {values.dtype.str} {values.shape} ".encode())
-                total.update(np.ascontiguousarray(values).view(np.uint8).data)
-        if self.clients is not None:
-            total.update(b"clients " + "\n".join(map(str, self.clients.tolist())).encode())
-        return total.hexdigest()
-
-    def scaled(self, how: str = "symmetric") -> "Dataset":
-        """Return uint8 images as float32, in [-1, 1] unless told otherwise; float data is returned as it is."""
-        scale = SCALINGS[check_choice("scaling", how, SCALINGS)]
-        if self.x.dtype != np.uint8:
-            return self
-        return replace(
-            self,
-            x=scale(self.x, self.x),
-            test_x=None if self.test_x is None else scale(self.test_x, self.x),
-        )
-
-    @classmethod
-    def from_npz(cls, path: str | PathLike[str]) -> "Dataset":
-        """Read x, y and, where present, test_x, test_y, clients and num_classes (else the highest label + 1) from a .npz."""
-        file = Path(path)
-        arrays = _arrays_of(file)
-        for key in ("x", "y"):
-            if key not in arrays:
+    def _check_test_set(self) -> None:
+        if self.test_x is None and self.test_y is None:
+            return
+        for name in ("test_x", "test_y"):
+            if getattr(self, name) is None:
                 raise ValueError(
-                    f"{file} must have the key {key!r}, got {', '.join(arrays) or 'no key at all'}"
+                    f"test_x and test_y of {self.name} must come together, got no {name}"
                 )
-        highest = [
-            int(arrays[key].max())
-            for key in ("y", "test_y")
-            if key in arrays and _is_whole(arrays[key])
-        ]
-        try:
-            given = arrays.pop("num_classes", None)
-            if given is not None and given.size != 1:
-                raise ValueError(f"num_classes must be one number, got {given.size}")
-            classes = max([0, *highest]) + 1 if given is None else given.item()
-            return cls(file.stem, num_classes=classes, **arrays)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{file}: {error}") from None
+        self._check_pair("test_x", "test_y")
+        test_x = np.asarray(self.test_x)
+        if test_x.shape[1:] != self.x.shape[1:] or test_x.dtype != self.x.dtype:
+            raise ValueError(
+                f"test_x of {self.name} must be like x, "
+                f"{self.x.dtype} [M, {sample_shape(self.x)}], "
+                f"got {test_x.dtype} [M, {sample_shape(test_x)}]"
+            )
 
-
-def samples(name: str, values: npt.ArrayLike) -> Array:
-    """Return images [N, C, H, W] as uint8 or float32, or features [N, F] as float32; empty, nan or infinite is refused."""
-    x = np.asarray(values)
-    if x.ndim not in (2, 4) or x.size == 0:
-        hint = "; add the channel axis with x[:, None]" if x.ndim == 3 else ""
-        raise ValueError(
-            f"{name} must be images [N, C, H, W] or features [N, F], not empty, got shape {x.shape}{hint}"
-        )
-    if x.dtype == np.uint8 and x.ndim == 4:
-        return x
-    if x.dtype.kind != "f":
-        raise ValueError(f"{name} must be uint8 images or floats, got {x.dtype} [N, {_sizes(x)}]")
-    with np.errstate(
-        over="ignore"
-    ):  # what float32 cannot hold becomes infinite, and is refused as such
-        x = x.astype(np.float32, copy=False)
-    if not np.isfinite(x).all():
-        bad = np.argwhere(~np.isfinite(x))[0]
-        raise ValueError(f"{name} must be finite, got {x[tuple(bad)]} in sample {bad[0]}")
-    return x
-
-
-def labels_in(
-    name: str, values: npt.ArrayLike, low: int = 0, high: int = np.iinfo(np.int64).max
-) -> Ints:
-    """Return labels as int64 [N] if every one lies within the bounds; the message names the first that does not."""
-    labels = np.asarray(values)
-    if labels.ndim != 1 or labels.dtype.kind not in "iu":
-        raise ValueError(
-            f"{name} must be whole numbers of shape [N], got {labels.dtype} of shape {labels.shape}"
-        )
-    bad = (labels < low) | (labels > high)
-    if bad.any():
-        at = int(bad.argmax())
-        raise ValueError(
-            f"{name} must be labels between {low} and {high}, got {labels[at]} at position {at}"
-        )
-    return labels.astype(np.int64, copy=False)
-
-
-def _arrays_of(file: Path) -> dict[str, Array]:
-    try:
-        with open(file, "rb") as handle:
-            return _known_keys(np.load(handle, allow_pickle=False))
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{file} cannot be read: {error}") from None
-
-
-def _known_keys(archive: Any) -> dict[str, Array]:
-    if not isinstance(archive, np.lib.npyio.NpzFile):
-        raise ValueError("it must be a .npz file with the keys x and y, got a single array")
-    arrays: dict[str, Array] = {}
-    for key in ("x", "y", "test_x", "test_y", "clients", "num_classes"):
-        if key in archive.files:
-            try:
-                arrays[key] = archive[key]
-            except ValueError as error:  # an array of objects would have to be unpickled
-                raise ValueError(f"the key {key!r}: {error}") from None
-    return arrays
-
-
-def _is_whole(labels: Array) -> bool:
-    return labels.size > 0 and labels.dtype.kind in "iu"
-
-
-def _sizes(x: Array) -> str:
-    return ", ".join(str(size) for size in x.shape[1:])
+    def _check_clients(self) -> None:
+        if self.clients is None:
+            return
+        clients = np.asarray(self.clients)
+        if clients.shape != (len(self.y),) or clients.dtype.kind not in "iuUS":
+            raise ValueError(
+                f"clients of {self.name} must be {len(self.y)} whole numbers or words, "
+                f"one per sample, got {clients.dtype} of shape {clients.shape}"
+            )
+        object.__setattr__(self, "clients", clients)

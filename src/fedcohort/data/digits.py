@@ -1,4 +1,4 @@
-"""The data set that needs no download: handwritten digits that come with scikit-learn."""
+"""The dataset that needs no download: handwritten digits that come with scikit-learn."""
 
 from importlib import import_module
 
@@ -8,7 +8,7 @@ from fedcohort.data.dataset import Dataset
 
 
 def digits() -> Dataset:
-    """Return 1,797 real 8 x 8 images, grey values 0..16 scaled to [-1, 1]; there is no test set of its own."""
+    """Return 1,797 images of 8 x 8 pixels, scaled from 0..16 to [-1, 1], without a test set."""
     try:
         bunch = import_module("sklearn.datasets").load_digits()
     except ImportError:

@@ -1,4 +1,4 @@
-"""Fetch a published file: resumed if cut off, checked before it gets its name."""
+"""Download a published file: resumed if interrupted, checked before it gets its name."""
 
 import hashlib
 import os
@@ -10,57 +10,76 @@ from contextlib import contextmanager, suppress
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 
-Progress = Callable[[int, int | None], None]
+OnProgress = Callable[[int, int | None], None]  # bytes so far, bytes in all
 
-TRIES = 5
-BLOCK = 1 << 18
-SECONDS_OF_SILENCE = 30
+MAX_TRIES = 5
+BLOCK_SIZE = 1 << 18
+TIMEOUT_SECONDS = 30
+PARTIAL_CONTENT = 206
 RANGE_NOT_SATISFIABLE = 416
 
 
 class DataNotFound(ValueError):
-    """A data set is neither on this machine nor to be had from the net; the message says which file to put where."""
+    """A dataset is neither on this machine nor can it be downloaded.
+
+    The message says which file to put where.
+    """
 
 
-def fetch(url: str, target: Path, *, checksum: str, progress: Progress | None = None) -> Path:
-    """Download a file unless it is there already, resuming what an earlier attempt left in `target.part`.
+def fetch(url: str, target: Path, *, checksum: str, on_progress: OnProgress | None = None) -> Path:
+    """Download a file unless it is there already.
 
-    checksum: "md5:…" or "sha256:…". A part with another sum is discarded, a target never touched; without a network, raise
-    DataNotFound. progress is called with the bytes so far and in all (None if the server does not say).
+    A download that was interrupted leaves `target.part`, and the next one continues it. A part
+    with a wrong checksum is deleted. A file that is there already is never touched.
+
+    Args:
+        url: Address of the file.
+        target: Where to put it.
+        checksum: `md5:...` or `sha256:...`.
+        on_progress: Called with the bytes so far and in all (None if the server does not say).
+
+    Returns:
+        The target.
+
+    Raises:
+        DataNotFound: If the file cannot be downloaded.
+        ValueError: If it has another checksum.
     """
     part = target.with_name(f"{target.name}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(target.parent):
+        with _exclusive_access(target.parent):
             if not target.exists():
-                _complete(url, part, progress)
-                _verify(url, part, checksum)
+                _download_part(url, part, on_progress)
+                _check_sum(url, part, checksum)
                 os.replace(part, target)
     except (OSError, HTTPException) as error:
-        kept = (
-            f" (what has arrived so far is kept in {part.name}, and the next attempt goes on from there)"
-            if part.exists()
-            else ""
-        )
-        raise DataNotFound(
-            f"{url} could not be downloaded: {error}{kept}; {put(url, target)}"
-        ) from None
+        message = f"{url} could not be downloaded: {error}"
+        if part.exists():
+            message += (
+                f" (what has arrived so far is kept in {part.name}, "
+                "and the next attempt goes on from there)"
+            )
+        raise DataNotFound(f"{message}; {manual_advice(url, target)}") from None
     return target
 
 
-def put(url: str, target: Path) -> str:
-    """Say by hand what `fetch` does: which file from which address to put where."""
-    return f"download {url} elsewhere and put the file as {target.name} into the directory {target.parent}"
+def manual_advice(url: str, target: Path) -> str:
+    """Return how to do by hand what `fetch` does."""
+    return (
+        f"download {url} elsewhere and put the file as {target.name} "
+        f"into the directory {target.parent}"
+    )
 
 
-def _complete(url: str, part: Path, progress: Progress | None) -> None:
-    """Read on until the part is whole, over at most five connections; a server may cut each of them short."""
-    for attempt in range(1, TRIES + 1):
+def _download_part(url: str, part: Path, on_progress: OnProgress | None) -> None:
+    """Download until the part is complete, over several connections if some are cut."""
+    for attempt in range(1, MAX_TRIES + 1):
         try:
-            done, total = _read_on(url, part, progress)
+            done, total = _continue_part(url, part, on_progress)
             if total is None or done >= total:
                 return
-            cut: Exception = ConnectionError(
+            failure: Exception = ConnectionError(
                 f"the connection was cut after {done} of {total} bytes"
             )
         except urllib.error.HTTPError as error:
@@ -68,57 +87,67 @@ def _complete(url: str, part: Path, progress: Progress | None) -> None:
             if error.code != RANGE_NOT_SATISFIABLE:
                 raise
             if error.headers.get("Content-Range") == f"bytes */{part.stat().st_size}":
-                return  # the part was whole already
+                return  # the part was complete already
             part.unlink()
-            cut = error
+            failure = error
         except (TimeoutError, ConnectionError, HTTPException) as error:
-            cut = error
-        if attempt == TRIES:
-            raise cut
+            failure = error
+        if attempt == MAX_TRIES:
+            raise failure
 
 
-def _read_on(url: str, part: Path, progress: Progress | None) -> tuple[int, int | None]:
-    """Append what the part lacks, or start over if the server ignores the range; return bytes so far and in all."""
+def _continue_part(url: str, part: Path, on_progress: OnProgress | None) -> tuple[int, int | None]:
+    """Append what the part lacks, or start again if the server ignores the range.
+
+    Returns:
+        The bytes so far, and the bytes in all if the server says so.
+    """
     done = part.stat().st_size if part.exists() else 0
-    request = urllib.request.Request(url, headers={"Range": f"bytes={done}-"} if done else {})
-    with urllib.request.urlopen(request, timeout=SECONDS_OF_SILENCE) as response:
-        if not _continues(response, done):
+    headers = {"Range": f"bytes={done}-"} if done else {}
+    request = urllib.request.Request(url, headers=headers)
+    with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:
+        if not _is_continuation(response, done):
             done = 0
         length = response.headers.get("Content-Length")
         total = done + int(length) if length else None
         with open(part, "ab" if done else "wb") as file:
-            while block := response.read(BLOCK):
+            while block := response.read(BLOCK_SIZE):
                 file.write(block)
                 done += len(block)
-                if progress:
-                    progress(done, total)
+                if on_progress:
+                    on_progress(done, total)
             file.flush()
             os.fsync(file.fileno())
     return done, total
 
 
-def _continues(response: HTTPResponse, done: int) -> bool:
-    return response.status == 206 and (response.headers.get("Content-Range") or "").startswith(
-        f"bytes {done}-"
-    )
+def _is_continuation(response: HTTPResponse, done: int) -> bool:
+    """Return whether a response starts at the byte that was asked for."""
+    content_range = response.headers.get("Content-Range") or ""
+    return response.status == PARTIAL_CONTENT and content_range.startswith(f"bytes {done}-")
 
 
-def _verify(url: str, part: Path, checksum: str) -> None:
+def _check_sum(url: str, part: Path, checksum: str) -> None:
+    """Delete and refuse a part whose checksum is another one."""
     algorithm, _, expected = checksum.partition(":")
     with open(part, "rb") as file:
-        found = hashlib.file_digest(file, algorithm).hexdigest()
-    if found != expected:
+        actual = hashlib.file_digest(file, algorithm).hexdigest()
+    if actual != expected:
         part.unlink()
         raise ValueError(
-            f"{url} must have the {algorithm} checksum {expected}, got {found}: the download was discarded; try again,"
-            " and if it stays so, the file was changed at its source or on the way"
+            f"{url} must have the {algorithm} checksum {expected}, got {actual}: "
+            "the download was discarded; try again, "
+            "and if it stays so, the file was changed at its source or on the way"
         )
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Let one process at a time download into a folder; where files cannot be locked, the checksum alone guards it."""
-    with open(folder / ".lock", "a") as lock:  # not the part itself: it is renamed at the end
+def _exclusive_access(folder: Path) -> Iterator[None]:
+    """Let one process at a time download into a folder.
+
+    Where files cannot be locked, only the checksum protects the download.
+    """
+    with open(folder / ".lock", "a") as lock:  # not the part itself, which is renamed at the end
         if sys.platform != "win32":
             import fcntl
 

@@ -1,4 +1,4 @@
-"""From grey values 0..255 to what a network is fed; the paper does not say which."""
+"""Scalings of grey values 0..255 for a network. The paper does not say which it uses."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,14 +25,16 @@ def unit(x: Array, train: Array) -> Array:
 
 
 def standard(x: Array, train: Array) -> Array:
-    """Return values with mean 0 and standard deviation 1 in each channel of the training images; a constant channel gives 0."""
+    """Return values of mean 0 and standard deviation 1 in each channel of the training images.
+
+    A constant channel becomes 0.
+    """
     axes = (0, 2, 3)
-    mean, sd = (
-        getattr(np, of)(train, axis=axes, keepdims=True, dtype=np.float64) for of in ("mean", "std")
-    )
+    mean = np.mean(train, axis=axes, keepdims=True, dtype=np.float64)
+    deviation = np.std(train, axis=axes, keepdims=True, dtype=np.float64)
     scaled = x.astype(np.float32)
     scaled -= mean.astype(np.float32)
-    scaled /= np.where(sd > 0, sd, 1).astype(np.float32)
+    scaled /= np.where(deviation > 0, deviation, 1).astype(np.float32)
     return scaled
 
 

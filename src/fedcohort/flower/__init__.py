@@ -1,9 +1,11 @@
-"""ON FLOWER: the same selectors on real clients: deadline rounds, stable identities, valid models, state that survives.
+"""ON FLOWER: the same selectors in deadline rounds with real clients.
 
-Server: `CohortStrategy(FedAvg(), selector="e3cs-0.5", cohort_size=10, deadline=60.0)` in place of `FedAvg()`.
-Client: `app = client_app()` in place of `app = ClientApp()`.
+On the server, `CohortStrategy(FedAvg(), "e3cs-0.5", cohort_size=10, deadline=60.0)` takes the
+place of `FedAvg()`. On the clients, `app = client_app()` takes the place of `app = ClientApp()`.
 
-Flower's public API alone is used, but for what `private.py` lists.
+Clients keep their identity over restarts, only valid models count, and a server that crashed
+resumes from its checkpoint. `flwr_internals.py` lists the few private parts of Flower that are
+used.
 """
 
 try:
@@ -15,8 +17,8 @@ except ModuleNotFoundError as missing:
 
 from fedcohort.flower.client import Stopped, check_deadline, client_app, force_stop, time_left
 from fedcohort.flower.grid import DeadlineGrid
+from fedcohort.flower.limits import Limits
 from fedcohort.flower.strategy import CohortStrategy
-from fedcohort.flower.validity import Limits
 from fedcohort.flower.volatility import volatility
 
 __all__ = [

@@ -5,11 +5,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from flwr.app import Array, ArrayRecord
 
 from fedcohort.aggregation.registry import Rule
 from fedcohort.arrays import Floats
-from fedcohort.flower.validity import Model
+from fedcohort.flower.models import Model, cast_array
 
 
 def apply_rule(rule: Rule, model: Model, trained: Sequence[Model], shares: Floats) -> Model:
@@ -28,20 +27,20 @@ def apply_rule(rule: Rule, model: Model, trained: Sequence[Model], shares: Float
     """
     if not model:
         return {}
-    steps = {name: _step(name, model, trained, shares) for name in model}
-    row = np.concatenate([step.ravel() for step in steps.values()])
+    row = np.concatenate([_step(name, model, trained, shares).ravel() for name in model])
     change = rule(row[None, :], np.array([shares.sum()]))[0]
 
     new = {}
     start = 0
-    for name, step in steps.items():
-        part = change[start : start + step.size].reshape(step.shape)
-        start += step.size
-        if not np.iscomplexobj(step):
+    for name, current in model.items():
+        part = change[start : start + current.size].reshape(current.shape)
+        start += current.size
+        if not np.iscomplexobj(current):
             part = part.real  # one complex array makes the whole row complex
-        exact = _exact_type(model[name])
-        moved = model[name].astype(exact) + as_type(exact, part.astype(step.dtype))
-        new[name] = np.asarray(moved).astype(model[name].dtype)
+        exact = _exact_type(current)
+        part = part.astype(np.result_type(exact, np.float64), copy=False)
+        moved = current.astype(exact) + cast_array(exact, part)
+        new[name] = np.asarray(moved).astype(current.dtype)
     return new
 
 
@@ -62,28 +61,16 @@ def _exact_type(array: npt.NDArray[Any]) -> np.dtype[Any]:
     return np.dtype(np.int64)
 
 
-def shares_of(arrived: Sequence[float], declared: Sequence[float | None]) -> Floats:
-    """Return the shares of the arrived in all clients' examples; those that never declared any count as the mean."""
-    known = [number for number in declared if number is not None]
-    total = sum(known) + (len(declared) - len(known)) * float(np.mean(known))
+def data_shares(arrived: Sequence[float], declared: Sequence[float | None]) -> Floats:
+    """Return the share of each client that arrived in the examples of all clients.
+
+    A client that never declared a number counts as the mean of the others.
+
+    Args:
+        arrived: Number of examples of each client that arrived.
+        declared: Number of examples of every client, None where it is unknown.
+    """
+    numbers = [number for number in declared if number is not None]
+    unknown = len(declared) - len(numbers)
+    total = sum(numbers) + unknown * float(np.mean(numbers))
     return np.asarray(np.asarray(arrived, dtype=np.float64) / total)
-
-
-def as_type(dtype: npt.DTypeLike, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return values in another type, rounded where it has whole numbers alone."""
-    if np.issubdtype(dtype, np.inexact):
-        return values.astype(dtype)
-    return np.asarray(np.rint(values)).astype(dtype) if np.isfinite(values).all() else values
-
-
-def like(model: Model, sent: Model) -> Model:
-    """Return a model in the types of the one sent: strategies average in float64, and clients could not return that."""
-    return {
-        name: array if array.dtype == sent[name].dtype else as_type(sent[name].dtype, array)
-        for name, array in model.items()
-    }
-
-
-def as_record(model: Model) -> ArrayRecord:
-    """Return a model as Flower sends it."""
-    return ArrayRecord({name: Array(array) for name, array in model.items()})

@@ -1,4 +1,8 @@
-"""What a server must remember to go on after a crash: one file per round, whole or not at all, nothing in it can run code."""
+"""The state from which a server resumes after a crash, one file that each round replaces.
+
+The file is written completely or not at all, and opening it cannot run code. The journal of the
+rounds is in `journal.py`; `fedcohort.lab.folder` knows the names of both files.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -6,8 +10,8 @@ from typing import Any
 from flwr.app import MetricRecord
 from flwr.serverapp.strategy import Result
 
-from fedcohort.flower.validity import Model
-from fedcohort.lab import folder as rundir
+from fedcohort.flower.models import Model
+from fedcohort.lab import folder as run_folder
 
 METRICS = ("train_metrics_clientapp", "evaluate_metrics_clientapp", "evaluate_metrics_serverapp")
 PARTS = ("round", "model", "selector", "registry", "strategy", "totals")
@@ -15,54 +19,68 @@ PARTS = ("round", "model", "selector", "registry", "strategy", "totals")
 
 def save(folder: Path, state: dict[str, Any]) -> None:
     """Write the state after a round in place of the one before."""
-    rundir.save_checkpoint(folder, state)
+    run_folder.save_checkpoint(folder, state)
 
 
 def load(folder: Path, resume: bool, initial: Model) -> dict[str, Any] | None:
-    """Return the state to go on from, None to begin; a state that would be lost, or of another model, is refused."""
-    state = rundir.load_checkpoint(folder, PARTS)
+    """Return the state to resume from; None if the folder holds none.
+
+    Args:
+        folder: Folder of the run.
+        resume: Whether the user wants to resume.
+        initial: The model that the run is started with, for its names, types and shapes.
+
+    Raises:
+        ValueError: If there is a state but `resume` is false, or the state has another model.
+    """
+    state = run_folder.load_checkpoint(folder, PARTS)
     if state is None:
         return None
     if not resume:
         raise ValueError(
-            f"folder must not hold a run unless resume is true, got {folder} after round {state['round']}"
+            f"folder must not hold a run unless resume is true, "
+            f"got {folder} after round {state['round']}"
         )
-    mine, theirs = _shapes(initial), _shapes(state["model"])
-    if mine != theirs:
-        first = next(name for name in [*mine, *theirs] if mine.get(name) != theirs.get(name))
-        raise ValueError(
-            f"{folder} must hold a checkpoint of this model, got another: "
-            f"{first!r} is {mine.get(first, 'absent')} here and {theirs.get(first, 'absent')} there"
-        )
+
+    given = _describe_arrays(initial)
+    saved = _describe_arrays(state["model"])
+    for name in [*given, *saved]:
+        if given.get(name) != saved.get(name):
+            raise ValueError(
+                f"{folder} must hold a checkpoint of this model, got another: {name!r} is "
+                f"{given.get(name, 'absent')} here and {saved.get(name, 'absent')} there"
+            )
     return state
 
 
-def refuse_other(folder: Path | None, state: dict[str, Any], mine: dict[str, str]) -> None:
-    """Refuse to go on with another selector or rule than those of the rounds before."""
-    for name, was in state.get("about", {}).items():
-        if was != mine[name]:
+def check_same_run(folder: Path | None, state: dict[str, Any], about: dict[str, str]) -> None:
+    """Check that a run resumes with the selector and the aggregation that it began with."""
+    for name, saved in state.get("about", {}).items():
+        if saved != about[name]:
             raise ValueError(
-                f"{name} must be as in the rounds before, {was!r}, to resume {folder}, got {mine[name]!r}"
+                f"{name} must be as in the rounds before, {saved!r}, to resume {folder}, "
+                f"got {about[name]!r}"
             )
 
 
-def metrics_of(result: Result) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return the metrics of all rounds so far, plain."""
-    return {
-        kind: {str(round): dict(record) for round, record in getattr(result, kind).items()}
-        for kind in METRICS
-    }
+def plain_metrics(result: Result) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the metrics of all rounds so far as plain values."""
+    metrics = {}
+    for kind in METRICS:
+        records = getattr(result, kind)
+        metrics[kind] = {str(round): dict(record) for round, record in records.items()}
+    return metrics
 
 
-def result_of(state: dict[str, Any]) -> Result:
-    """Return the metrics of the rounds before as Flower gives them."""
+def restore_result(state: dict[str, Any]) -> Result:
+    """Return Flower's result object with the metrics of the rounds before."""
     result = Result()
     for kind, rounds in state.get("metrics", {}).items():
-        getattr(result, kind).update(
-            {int(round): MetricRecord(record) for round, record in rounds.items()}
-        )
+        records = getattr(result, kind)
+        for round, metrics in rounds.items():
+            records[int(round)] = MetricRecord(metrics)
     return result
 
 
-def _shapes(model: Model) -> dict[str, str]:
+def _describe_arrays(model: Model) -> dict[str, str]:
     return {name: f"{array.dtype}{list(array.shape)}" for name, array in model.items()}

@@ -1,7 +1,7 @@
-"""The deadline: a grid that ends every exchange on time, whatever strategy runs on it."""
+"""Grids that wrap Flower's: one ends each exchange at the deadline, one shows only some nodes."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from math import inf
 from time import monotonic, sleep, time
 from typing import Any
@@ -10,20 +10,23 @@ from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 
 from fedcohort.checks import check_positive
-from fedcohort.flower.outcomes import NOT_TAKEN, UNREADABLE, error_reply
-from fedcohort.flower.private import over_network
-from fedcohort.flower.pulling import Puller
+from fedcohort.flower.errors import NOT_TAKEN, UNREADABLE, error_reply
+from fedcohort.flower.flwr_internals import is_over_network
+from fedcohort.flower.puller import Puller
 
 log = logging.getLogger("flwr.fedcohort")
-LAST_PULL = 0.15  # seconds before the deadline: what is pulled later counts as expired for Flower
-QUIET_END = 2.0  # seconds before the deadline in which nothing but answers is looked after
-SHORTEST_POLL = 0.02  # seconds; quick rounds are looked at often, long ones every `poll` seconds
-PER_PULL = 0.01  # seconds between looks for each reply that is waited for: over the network each is a request
-ASKED_TOO_OFTEN = 5  # times a strategy may list the nodes while it sets up one round
+
+# All in seconds.
+LAST_PULL = 0.15  # before the deadline: Flower counts what is pulled later as expired
+QUIET_END = 2.0  # before the deadline: only replies are looked for, `meanwhile` is not called
+SHORTEST_POLL = 0.02  # quick rounds poll often, long ones every `poll` seconds
+PAUSE_PER_REPLY = 0.01  # over the network each pull is a request, so many replies poll less often
+
+MOST_LISTINGS = 5  # how often a strategy may list the nodes while it sets up one round
 
 
-class Forwarding(Grid):
-    """A grid that passes everything on to another."""
+class ForwardingGrid(Grid):
+    """A grid that passes every call on to another grid."""
 
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
@@ -63,11 +66,27 @@ class Forwarding(Grid):
         return self.grid.send_and_receive(messages, timeout=timeout)
 
 
-class DeadlineGrid(Forwarding):
-    """Ends every exchange at the deadline and leaves nothing behind; earlier once all have answered.
+class DeadlineGrid(ForwardingGrid):
+    """A grid on which every exchange of messages ends at the deadline.
 
-    Messages live exactly until the deadline, so that a late answer is refused by Flower and a late message is never delivered;
-    a last pull after it removes what has expired. Without a deadline of its own the caller's timeout is one.
+    A message lives exactly until the deadline. Flower therefore refuses late replies and does not
+    deliver late messages, and one last pull removes what has expired, so nothing is left behind.
+
+    Args:
+        grid: The grid that Flower gives to the server app.
+        deadline: Seconds from sending until the exchange ends. None takes the `timeout` of each
+            call instead.
+        poll: Longest time between two pulls, in seconds.
+        close_early: Whether the exchange ends as soon as all clients have answered.
+        meanwhile: A function that is called between pulls, except close to the deadline.
+
+    Raises:
+        ValueError: If `deadline` or `poll` is not a positive number.
+
+    Examples:
+        Any strategy of Flower keeps the deadline on this grid:
+
+            FedAvg().start(DeadlineGrid(grid, deadline=60.0), initial_arrays)
     """
 
     def __init__(
@@ -80,84 +99,127 @@ class DeadlineGrid(Forwarding):
         meanwhile: Callable[[], None] | None = None,
     ) -> None:
         super().__init__(grid)
-        self.deadline = None if deadline is None else check_positive("deadline", deadline)
+        if deadline is not None:
+            deadline = check_positive("deadline", deadline)
+        self.deadline = deadline
         self.poll = check_positive("poll", poll)
         self.close_early = close_early
-        self.meanwhile = meanwhile  # called between pulls, but not close to the deadline
+        self.meanwhile = meanwhile
 
     def send_and_receive(
         self, messages: Iterable[Message], *, timeout: float | None = None
     ) -> Iterable[Message]:
-        """Send, pull until all have answered or the deadline, whichever is first; late answers are never returned."""
-        sent, puller = list(messages), Puller()
+        """Send messages and return the replies that arrive before the deadline.
+
+        Args:
+            messages: The messages to send.
+            timeout: Seconds until the exchange ends if the grid has no deadline of its own.
+
+        Returns:
+            The replies, in the order of their arrival. Late replies are never among them; a client
+            without a reply may have an error reply from Flower.
+        """
         seconds = self.deadline if self.deadline is not None else timeout
-        created, start = (
-            time(),
-            monotonic(),
-        )  # nodes read the clock on the wall, which may be set while we wait
+        # Nodes compare the creation time with their wall clock. The server waits by the monotonic
+        # clock, because somebody may set the wall clock during the round.
+        created_at = time()
+        start = monotonic()
+        end = inf if seconds is None else start + seconds
+
+        sent = list(messages)
         for message in sent:
-            message.metadata.created_at = created
+            message.metadata.created_at = created_at
             if seconds is not None:
                 message.metadata.ttl = seconds
-        accepted = set(self.push_messages(sent)) if sent else set()
-        by_id = {message.metadata.message_id: message for message in sent}
-        refused = [message for message in sent if message.metadata.message_id not in accepted]
-        replies = [
-            error_reply(message, NOT_TAKEN, "Flower did not take the message to it")
-            for message in refused
-        ]
-        if refused:
-            log.error("Flower did not take %d of %d messages", len(refused), len(sent))
-        waiting = by_id.keys() & accepted
-        end = start + seconds if seconds is not None else inf
-        last = end - min(LAST_PULL, 0.1 * (end - start))
-        while waiting:
-            replies += self._pull(waiting, puller, by_id)
-            if self.meanwhile and end - monotonic() > QUIET_END:
-                self.meanwhile()
-            left = last - monotonic()
-            if left <= 0:
-                break
-            if waiting:
-                soon = min(self.poll, max(SHORTEST_POLL, 0.05 * (monotonic() - start)))
-                sleep(
-                    min(
-                        left,
-                        max(soon, PER_PULL * len(waiting)) if over_network(self.grid) else soon,
-                    )
-                )
-        if waiting or (sent and not self.close_early and end < inf):
+
+        waiting, replies = self._push(sent)
+        puller = Puller()
+        replies += self._pull_until(start, end, waiting, puller)
+
+        lasts_until_end = not self.close_early and end < inf
+        if waiting or (sent and lasts_until_end):
             sleep(max(0.0, end - monotonic()) + 0.01)
-            late = puller.under_way.keys()  # announced, but not here by the deadline
-            arrived = self._pull(waiting - late, puller, by_id) if waiting else []
-            replies += (
-                arrived  # all expired now: Flower answers for the silent and forgets the messages
-            )
+        if waiting:
+            # All messages have expired: Flower answers for the silent and forgets their messages.
+            # Replies that are announced but not complete are too late.
+            expired = waiting.keys() - puller.threads.keys()
+            replies += self._pull(expired, waiting, puller)
         return replies
 
-    def _pull(
-        self, waiting: set[str], puller: Puller, sent: Mapping[str, Message]
+    def _push(self, sent: list[Message]) -> tuple[dict[str, Message], list[Message]]:
+        """Return the messages that wait for a reply, and error replies for those refused."""
+        if not sent:
+            return {}, []
+
+        accepted = set(self.push_messages(sent))
+        waiting = {}
+        refused = []
+        for message in sent:
+            if message.metadata.message_id in accepted:
+                waiting[message.metadata.message_id] = message
+            else:
+                reason = "Flower did not take the message to it"
+                refused.append(error_reply(message, NOT_TAKEN, reason))
+        if refused:
+            log.error("Flower did not take %d of %d messages", len(refused), len(sent))
+        return waiting, refused
+
+    def _pull_until(
+        self, start: float, end: float, waiting: dict[str, Message], puller: Puller
     ) -> list[Message]:
-        """Return what has arrived and stop waiting for it; an answer that is none is that client's failure."""
-        arrived, broken = puller.pull(self.grid, waiting)
-        arrived += [error_reply(sent[message], UNREADABLE, why) for message, why in broken.items()]
-        waiting -= {reply.metadata.reply_to_message_id for reply in arrived}
-        return arrived
+        """Pull until all have answered or the deadline is near."""
+        replies: list[Message] = []
+        last_pull = end - min(LAST_PULL, 0.1 * (end - start))
+        while waiting:
+            replies += self._pull(set(waiting), waiting, puller)
+            if self.meanwhile and end - monotonic() > QUIET_END:
+                self.meanwhile()
+            time_left = last_pull - monotonic()
+            if time_left <= 0:
+                break
+            if waiting:
+                sleep(min(time_left, self._pause(monotonic() - start, len(waiting))))
+        return replies
+
+    def _pause(self, elapsed: float, waiting: int) -> float:
+        """Return the seconds until the next pull."""
+        pause = min(self.poll, max(SHORTEST_POLL, 0.05 * elapsed))
+        if is_over_network(self.grid):
+            pause = max(pause, PAUSE_PER_REPLY * waiting)
+        return pause
+
+    def _pull(
+        self, message_ids: set[str], waiting: dict[str, Message], puller: Puller
+    ) -> list[Message]:
+        """Return the replies that have arrived and remove their messages from `waiting`."""
+        replies, unreadable = puller.pull(self.grid, message_ids)
+        for message_id, reason in unreadable.items():
+            replies.append(error_reply(waiting[message_id], UNREADABLE, reason))
+        for reply in replies:
+            waiting.pop(reply.metadata.reply_to_message_id, None)
+        return replies
 
 
-class Shown(Forwarding):
-    """A grid that shows a strategy only the nodes it may ask, and does not let it wait for more."""
+class RestrictedGrid(ForwardingGrid):
+    """A grid that shows a strategy only the nodes that it may ask."""
 
     def __init__(self, grid: Grid, nodes: Iterable[int]) -> None:
         super().__init__(grid)
-        self.nodes, self.listed = list(nodes), 0
+        self.nodes = list(nodes)
+        self.listings = 0
 
     def get_node_ids(self) -> Iterable[int]:
-        """Return the nodes shown; a strategy that asks again and again waits for others, and would for ever."""
-        self.listed += 1
-        if self.listed > ASKED_TOO_OFTEN:
+        """Return the nodes shown.
+
+        Raises:
+            ValueError: If the strategy lists the nodes again and again. It waits for more nodes
+                then, and would wait forever.
+        """
+        self.listings += 1
+        if self.listings > MOST_LISTINGS:
             raise ValueError(
-                f"the wrapped strategy must not wait for more nodes than the {len(self.nodes)} it is given"
+                f"the wrapped strategy must not wait for more nodes than "
+                f"the {len(self.nodes)} it is given"
             )
         return list(self.nodes)
 

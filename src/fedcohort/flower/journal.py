@@ -1,4 +1,9 @@
-"""What happened, round by round: one JSON object per line, and scalars for TensorBoard if wanted."""
+"""The journal of a run: one JSON object for each round, and scalars for TensorBoard on request.
+
+`fedcohort.lab.folder` knows the file names and reads the journal back, so that `fedcohort report`
+and `fedcohort watch` work without Flower. The state from which a run resumes is in
+`checkpoint.py`.
+"""
 
 import json
 import os
@@ -10,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from fedcohort.files import atomic_write
-from fedcohort.flower.outcomes import Fate
-from fedcohort.lab import folder as rundir
+from fedcohort.flower.verdicts import Verdict
+from fedcohort.lab import folder as run_folder
 from fedcohort.metrics import jain
 
 SCALARS = ("success_ratio", "cep", "fairness", "arrived", "seconds")
@@ -19,65 +24,107 @@ SCALARS = ("success_ratio", "cep", "fairness", "arrived", "seconds")
 
 @dataclass
 class Totals:
-    """What has come of all rounds so far: how often each client was asked, and how many updates were sent for and arrived."""
+    """Counts over all rounds so far.
+
+    Attributes:
+        asked: How often each client was asked, by name.
+        sent: Number of updates that were asked for.
+        arrived: Number of updates that counted.
+    """
 
     asked: dict[str, int] = field(default_factory=dict)
     sent: int = 0
     arrived: int = 0
 
-    def add(self, clients: Sequence[str], fates: Sequence[Fate]) -> None:
+    def add(self, clients: Sequence[str], verdicts: Sequence[Verdict]) -> None:
         """Count a round."""
         for name in clients:
             self.asked[name] = self.asked.get(name, 0) + 1
         self.sent += len(clients)
-        self.arrived += sum(fate.status == "arrived" for fate in fates)
+        self.arrived += _count_arrived(verdicts)
 
 
-def row_of(
+def round_row(
     server_round: int,
+    *,
     seconds: float,
-    asked: Sequence[tuple[str, float, Fate]],
+    clients: Sequence[str],
+    inclusion: Sequence[float],
+    verdicts: Sequence[Verdict],
     known: Sequence[str],
     totals: Totals,
     probabilities: dict[str, float] | None,
 ) -> dict[str, Any]:
-    """Return a round as it is written down; asked: name, probability of being asked, and fate of each client."""
+    """Return a round as the journal holds it.
+
+    Args:
+        server_round: The round, counted from 1.
+        seconds: How long the round took.
+        clients: Names of the clients that were asked.
+        inclusion: Their probabilities of being asked.
+        verdicts: The verdicts on them.
+        known: Names of all clients ever seen.
+        totals: Counts over all rounds, this one included.
+        probabilities: Probability of being asked for every client; None if not known.
+    """
+    asked = []
+    for name, probability, verdict in zip(clients, inclusion, verdicts, strict=True):
+        asked.append(
+            {
+                "client": name,
+                "inclusion": round(probability, 6),
+                "status": verdict.status,
+                "reason": verdict.reason,
+                "seconds": verdict.seconds,
+            }
+        )
+
     counts = np.array([totals.asked.get(name, 0) for name in known], dtype=np.int64)
+    fairness = float(jain(counts)) if counts.size else 1.0
     return {
         "round": server_round,
         "seconds": round(seconds, 3),
-        "asked": [
-            {"client": name, "inclusion": round(p, 6), **vars(fate)} for name, p, fate in asked
-        ],
-        "arrived": sum(fate.status == "arrived" for _, _, fate in asked),
+        "asked": asked,
+        "arrived": _count_arrived(verdicts),
         "cep": totals.arrived,
         "success_ratio": totals.arrived / max(1, totals.sent),
-        "fairness": float(jain(counts)) if counts.size else 1.0,
+        "fairness": fairness,
         "probabilities": probabilities,
     }
 
 
-def announce(folder: Path | None, about: dict[str, Any]) -> None:
-    """Write down what is about to be played, for those who watch; nothing where nothing is kept."""
-    if folder:
-        with atomic_write(folder / "run.json") as draft:
-            draft.write_text(json.dumps(about, indent=2) + "\n")
-        rundir.write_environment(folder)
+def write_announcement(folder: Path | None, about: dict[str, Any]) -> None:
+    """Write what will be played and with which software; without a folder do nothing."""
+    if folder is None:
+        return
+    with atomic_write(folder / "run.json") as draft:
+        draft.write_text(json.dumps(about, indent=2) + "\n")
+    run_folder.write_environment(folder)
 
 
 class Journal:
-    """Appends a line per round to `rounds.jsonl` in a folder; rounds that a resumed run plays again are written once."""
+    """Appends one line for each round to the journal of a run.
+
+    Args:
+        folder: Folder of the run; None writes nothing.
+        done: Number of rounds that are finished. Later lines are removed, because a resumed run
+            plays those rounds again.
+        tensorboard: Whether to write scalars for TensorBoard, too.
+    """
 
     def __init__(self, folder: Path | None, done: int = 0, tensorboard: bool = False) -> None:
-        self.path = folder / "rounds.jsonl" if folder else None
-        self.scalars = _writer(folder / "tensorboard", done) if folder and tensorboard else None
-        if self.path and self.path.exists():
-            rows = [line for line in self.path.read_text().splitlines() if _round(line) <= done]
-            with atomic_write(self.path) as draft:
-                draft.write_text("".join(f"{line}\n" for line in rows))
+        self.path: Path | None = None
+        self.scalars: Any = None
+        if folder is None:
+            return
+        self.path = folder / "rounds.jsonl"
+        if tensorboard:
+            self.scalars = _tensorboard_writer(folder / "tensorboard", done)
+        if self.path.exists():
+            _truncate(self.path, done)
 
     def write(self, row: dict[str, Any]) -> None:
-        """Add a round; it is on disk when this returns."""
+        """Add a round; when this returns, the line is on disk."""
         if self.path:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a") as file:
@@ -85,26 +132,40 @@ class Journal:
                 file.flush()
                 os.fsync(file.fileno())
         if self.scalars:
-            for name in SCALARS:
-                self.scalars.add_scalar(f"round/{name}", row[name], row["round"])
-            for name, value in (row["probabilities"] or {}).items():
-                self.scalars.add_scalar(f"probability/{name}", value, row["round"])
+            self._write_scalars(row)
 
     def close(self) -> None:
         """Bring TensorBoard's scalars to disk."""
         if self.scalars:
             self.scalars.close()
 
+    def _write_scalars(self, row: dict[str, Any]) -> None:
+        for name in SCALARS:
+            self.scalars.add_scalar(f"round/{name}", row[name], row["round"])
+        for client, probability in (row["probabilities"] or {}).items():
+            self.scalars.add_scalar(f"probability/{client}", probability, row["round"])
 
-def _round(line: str) -> float:
-    """Return the round of a line; one that was cut by a crash belongs to no round."""
+
+def _count_arrived(verdicts: Sequence[Verdict]) -> int:
+    return sum(verdict.status == "arrived" for verdict in verdicts)
+
+
+def _truncate(path: Path, done: int) -> None:
+    """Keep the lines of the finished rounds."""
+    kept = [line for line in path.read_text().splitlines() if _round_of(line) <= done]
+    with atomic_write(path) as draft:
+        draft.write_text("".join(f"{line}\n" for line in kept))
+
+
+def _round_of(line: str) -> float:
+    """Return the round of a line; infinity for a line that a crash cut off."""
     try:
         return int(json.loads(line)["round"])
     except (ValueError, KeyError, TypeError):
         return float("inf")
 
 
-def _writer(folder: Path, done: int) -> Any:
+def _tensorboard_writer(folder: Path, done: int) -> Any:
     try:
         from tensorboardX import SummaryWriter
     except ModuleNotFoundError:

@@ -58,14 +58,14 @@ class Comparison:
         return run_folder.load_label_counts(self.folder)
 
     @cached_property
-    def environment(self) -> dict[str, Any]:
+    def environment(self) -> dict[str, str]:
         """The versions and the machine it was computed with."""
         return run_folder.read_environment(self.folder)
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
         """Environment, cost and the digest of the samples, as far as they are known."""
-        provenance = self.environment | run_folder.read_cost(self.folder)
+        provenance = {**self.environment, **run_folder.read_cost(self.folder)}
         digest = run_folder.read_data_digest(self.folder)
         if digest is not None:
             provenance["data"] = digest
@@ -285,7 +285,7 @@ def _load_dataset(
         if on_progress:
             on_progress("download", done, total or done)
 
-    return load(config.dataset, data, progress=on_download)
+    return load(config.dataset, data, on_progress=on_download)
 
 
 def _check_unchanged(config: ComparisonConfig, dataset: Dataset, folder: Path) -> None:

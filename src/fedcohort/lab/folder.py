@@ -132,9 +132,10 @@ def write_environment(folder: Path) -> None:
     write_json(folder / ENVIRONMENT, describe_environment())
 
 
-def read_environment(folder: Path) -> dict[str, Any]:
+def read_environment(folder: Path) -> dict[str, str]:
     """Return the versions and the machine of a run, nothing if they were not written."""
-    return _read_if_there(folder / ENVIRONMENT, "the environment of a run, a table in JSON")
+    stored = _read_if_there(folder / ENVIRONMENT, "the environment of a run, a table in JSON")
+    return {name: str(value) for name, value in stored.items()}
 
 
 def save_checkpoint(folder: Path, state: Mapping[str, Any]) -> None:

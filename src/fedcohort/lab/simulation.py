@@ -72,8 +72,7 @@ class Simulation:
     @cached_property
     def environment(self) -> dict[str, str]:
         """The versions and the machine it was computed with, read once."""
-        stored = run_folder.read_environment(self.folder)
-        return {name: str(value) for name, value in stored.items()}
+        return run_folder.read_environment(self.folder)
 
 
 def simulate(

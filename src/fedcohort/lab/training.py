@@ -52,7 +52,7 @@ class Training:
         """Return a data set, loaded once; None if it cannot be loaded, see `absent`."""
         if name not in self._datasets and name not in self.absent:
             try:
-                self._datasets[name] = load(name, self.data, progress=self._on_download)
+                self._datasets[name] = load(name, self.data, on_progress=self._on_download)
             except ValueError as error:
                 self.absent[name] = str(error)
         return self._datasets.get(name)

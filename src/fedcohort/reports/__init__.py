@@ -1,1 +1,6 @@
-"""WHAT IT LOOKED LIKE: reads results, never computes them."""
+"""WHAT IT LOOKED LIKE: tables, figures and the page of a run. Reads results, computes none.
+
+`findings` holds results in the form that charts and pages need, and `pages` makes them from a run.
+`charts` describes every figure once. `figures` draws it for print, `html` for the page. `report`
+writes tables and figures of the paper, with `markup` for files and `tables` for the terminal.
+"""

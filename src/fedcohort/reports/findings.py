@@ -1,4 +1,4 @@
-"""What the charts and the page of a run are made from: plain arrays, whatever their source."""
+"""Results in the form that charts and pages need, whatever their source."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -64,13 +64,13 @@ class Scheme:
 
     @property
     def final_accuracy(self) -> Floats | None:
-        """Accuracy in the last round, [S]; nan for a run that was not played that far."""
+        """Accuracy in the last round, [S], nan for a run that was not played that far."""
         if self.accuracy is None:
             return None
         return self.accuracy[:, -1]
 
     def rounds_to(self, target: float) -> Floats | None:
-        """Return the first round with an accuracy, counted from 1, [S]; nan if there is none."""
+        """Return the first round with an accuracy, [S], counted from 1 and nan if there is none."""
         if self.accuracy is None:
             return None
         return first_at(self.accuracy.T, target)

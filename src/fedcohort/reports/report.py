@@ -1,4 +1,4 @@
-"""A report: a title, tables, notes and figures, written as Markdown, LaTeX, CSV and images."""
+"""A report: tables, notes and figures, written as Markdown, LaTeX, CSV and images."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,5 +1,6 @@
 """Values as a reader wants to see them."""
 
+from collections.abc import Sequence
 from math import isnan
 from typing import Any
 
@@ -11,6 +12,10 @@ def format_value(value: Any) -> str:
     """Return a value of a table as text.
 
     Floats have three digits, and a comma between thousands. None and nan become a dash.
+
+    Examples:
+        >>> [format_value(value) for value in (0.12345, 12345.6, 20, None, True)]
+        ['0.123', '12,346', '20', '-', 'yes']
     """
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -45,3 +50,11 @@ def mean_with_sd(values: Floats, digits: int = 3) -> str:
     if known.size > 1:
         text += f" ± {sd(known):.{digits}f}"
     return text
+
+
+def listed(names: Sequence[str], conjunction: str = "and") -> str:
+    """Return names as a list in a sentence: "a", "a and b", "a, b and c"."""
+    *first, last = names
+    if not first:
+        return last
+    return f"{', '.join(first)} {conjunction} {last}"

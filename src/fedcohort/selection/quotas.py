@@ -1,4 +1,7 @@
-"""Fairness quotas: round -> fraction phi of k/K that every client is granted, so that the floor is sigma_t = phi k/K."""
+"""Fairness quotas: the fraction phi of a fair share k/K that every client is guaranteed.
+
+A quota is a function from the round to phi; the floor of E3CS is sigma_t = phi k/K.
+"""
 
 from collections.abc import Callable
 from math import cos, pi
@@ -9,29 +12,95 @@ Quota = Callable[[int], float]
 
 
 def constant(fraction: float) -> Quota:
-    """Grant the same fraction in every round (E3CS-0, E3CS-0.5, E3CS-0.8)."""
+    """Guarantee the same fraction in every round (E3CS-0, E3CS-0.5, E3CS-0.8).
+
+    Args:
+        fraction: The fraction, in [0, 1].
+
+    Returns:
+        The quota.
+
+    Raises:
+        ValueError: If the fraction is out of bounds.
+
+    Examples:
+        >>> constant(0.5)(7)
+        0.5
+    """
     fraction = check_range("fraction", fraction, 0.0, 1.0)
     return lambda round: fraction
 
 
 def step(at: int, before: float = 0.0, after: float = 1.0) -> Quota:
-    """Switch from one fraction to another at a round (E3CS-inc: at = T // 4)."""
+    """Switch from one fraction to another at a round (E3CS-inc: at = T // 4).
+
+    Args:
+        at: First round with the second fraction.
+        before: Fraction until then, in [0, 1].
+        after: Fraction from then on, in [0, 1].
+
+    Returns:
+        The quota.
+
+    Raises:
+        ValueError: If an argument is out of bounds.
+
+    Examples:
+        >>> quota = step(at=10)
+        >>> quota(9), quota(10)
+        (0.0, 1.0)
+    """
     at = check_int("at", at, 0)
-    before, after = check_range("before", before, 0.0, 1.0), check_range("after", after, 0.0, 1.0)
+    before = check_range("before", before, 0.0, 1.0)
+    after = check_range("after", after, 0.0, 1.0)
     return lambda round: before if round < at else after
 
 
 def linear(horizon: int, start: float = 0.0, end: float = 1.0) -> Quota:
-    """Move in a straight line from start, in round 0, to end, in round horizon - 1 and after."""
-    return _ramp(horizon, start, end, lambda done: done)
+    """Move in a straight line from one fraction to another.
+
+    Args:
+        horizon: Number of rounds; from round horizon - 1 on, the fraction is `end`.
+        start: Fraction in round 0, in [0, 1].
+        end: Last fraction, in [0, 1].
+
+    Returns:
+        The quota.
+
+    Raises:
+        ValueError: If an argument is out of bounds.
+
+    Examples:
+        >>> linear(5)(2)
+        0.5
+    """
+    return _ramp(horizon, start, end, lambda progress: progress)
 
 
 def cosine(horizon: int, start: float = 0.0, end: float = 1.0) -> Quota:
-    """Move from start to end along half a cosine: slowly at both ends."""
-    return _ramp(horizon, start, end, lambda done: (1 - cos(pi * done)) / 2)
+    """Move from one fraction to another along half a cosine: slowly at both ends.
+
+    Args:
+        horizon: Number of rounds; from round horizon - 1 on, the fraction is `end`.
+        start: Fraction in round 0, in [0, 1].
+        end: Last fraction, in [0, 1].
+
+    Returns:
+        The quota.
+
+    Raises:
+        ValueError: If an argument is out of bounds.
+
+    Examples:
+        >>> round(cosine(5)(1), 3)
+        0.146
+    """
+    return _ramp(horizon, start, end, lambda progress: (1 - cos(pi * progress)) / 2)
 
 
 def _ramp(horizon: int, start: float, end: float, shape: Callable[[float], float]) -> Quota:
+    """Return a quota whose `shape` maps progress in [0, 1] to [0, 1]."""
     last = max(check_int("horizon", horizon, 1) - 1, 1)
-    start, end = check_range("start", start, 0.0, 1.0), check_range("end", end, 0.0, 1.0)
+    start = check_range("start", start, 0.0, 1.0)
+    end = check_range("end", end, 0.0, 1.0)
     return lambda round: start + (end - start) * shape(min(round / last, 1.0))

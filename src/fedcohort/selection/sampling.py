@@ -1,13 +1,17 @@
-"""From inclusion probabilities to a cohort: p [..., K] in, ids [..., k] out, ascending, k = sum p.
+"""From inclusion probabilities to a cohort: p [..., K] in, ascending client ids [..., k] out.
 
-A caller that knows p to be right gives k as `size` and spares the check.
+The size of the cohort is k = sum p. A caller who knows that p is right passes k as `size` and
+saves the check.
 
-`systematic` and `pivotal` are exact: client i is drawn with probability p_i, and always k clients are drawn. `successive`
-is the paper's `torch.multinomial(p, k, replacement=False)`, which misses p by up to 0.25 where p is uneven: it is here
-to reproduce the paper. Clients with p = 1 are taken out first, so that no rounding of a running sum can lose one.
+`systematic` and `pivotal` are exact: client i is drawn with probability p_i, and always k
+clients are drawn. `successive` is the paper's `torch.multinomial(p, k, replacement=False)`.
+It misses p by up to 0.25 where p is uneven, and exists to reproduce the paper.
+
+Clients with p = 1 are taken out first, so that rounding of a running sum cannot lose one.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import isfinite
 
 import numpy as np
@@ -20,47 +24,115 @@ Sampler = Callable[[Floats, Uniforms, int | None], Ints]
 
 
 def systematic(p: Floats, rng: Uniforms, size: int | None = None) -> Ints:
-    """Lay the clients end to end in random order and take those under k equally spaced marks; exact."""
-    k, certain, rest, left = _split(p, size)
+    """Draw exactly: lay the clients end to end in random order, under equally spaced marks.
+
+    Args:
+        p: Inclusion probabilities, shape [..., K].
+        rng: Source of uniform numbers.
+        size: The sum of p, if the caller knows it.
+
+    Returns:
+        Client ids in ascending order, shape [..., k].
+
+    Raises:
+        ValueError: If p has no whole sum or a value out of bounds; only without `size`.
+
+    Examples:
+        >>> systematic(np.array([0.5, 1.0, 0.5]), np.random.default_rng(0)).size
+        2
+    """
+    split = _split(p, size)
     draws = rng.random((*p.shape[:-1], p.shape[-1] + 1))
+    start = draws[..., 0]
     order = shuffled(draws[..., 1:]) + row_starts(p.shape)
-    drawn = _under_marks(rest.take(order), left, draws[..., 0])
-    certain.reshape(-1)[order.take(np.flatnonzero(drawn))] = True
-    return _ids(certain, k)
+
+    is_drawn = _under_marks(split.rest.take(order), split.count, start)
+    selected = split.certain
+    selected.reshape(-1)[order.take(np.flatnonzero(is_drawn))] = True
+    return _ids(selected, split.size)
 
 
 def systematic_at(p: Floats, start: float) -> Ints:
-    """Take the clients under the marks 1 - start, 2 - start, … in the order given: no chance is left."""
-    k, certain, rest, left = _split(p)
+    """Take the clients under the marks 1 - start, 2 - start, … in the order given.
+
+    Args:
+        p: Inclusion probabilities, shape [..., K].
+        start: Offset of the marks, in [0, 1); nothing else is left to chance.
+
+    Returns:
+        Client ids in ascending order, shape [..., k].
+
+    Raises:
+        ValueError: If p has no whole sum or a value out of bounds, or start is out of bounds.
+    """
+    split = _split(p)
     check_range("start", start, 0.0, np.nextafter(1.0, 0.0))
-    return _ids(certain | _under_marks(rest, left, np.asarray(start)), k)
+    is_drawn = _under_marks(split.rest, split.count, np.asarray(start))
+    return _ids(split.certain | is_drawn, split.size)
 
 
 def pivotal(p: Floats, rng: Uniforms, size: int | None = None) -> Ints:
-    """Let neighbours duel for their probability, in the order given (sequential pivotal method); exact, no shuffle."""
-    k, certain, rest, left = _split(p, size)
-    draws = rng.random((*p.shape[:-1], 2 * k))
-    left = np.broadcast_to(left, p.shape[:-1])
-    rows = [
-        _merge(_duels(rest[row], int(left[row]), draws[row]), certain[row])
-        for row in np.ndindex(p.shape[:-1])
-    ]
-    return np.stack(rows).reshape(*p.shape[:-1], k)
+    """Draw exactly without a shuffle: neighbours duel for their probability, in order.
+
+    This is the sequential pivotal method.
+
+    Args:
+        p: Inclusion probabilities, shape [..., K].
+        rng: Source of uniform numbers.
+        size: The sum of p, if the caller knows it.
+
+    Returns:
+        Client ids in ascending order, shape [..., k].
+
+    Raises:
+        ValueError: If p has no whole sum or a value out of bounds; only without `size`.
+
+    Examples:
+        >>> pivotal(np.array([0.5, 1.0, 0.5]), np.random.default_rng(0)).size
+        2
+    """
+    batch = p.shape[:-1]
+    split = _split(p, size)
+    draws = rng.random((*batch, 2 * split.size))
+    counts = np.broadcast_to(split.count, batch)
+
+    rows = []
+    for row in np.ndindex(batch):
+        drawn = _duel(split.rest[row], int(counts[row]), draws[row])
+        certain = np.flatnonzero(split.certain[row])
+        rows.append(np.sort(np.concatenate([drawn, certain])))
+    return np.stack(rows).reshape(*batch, split.size)
 
 
 def successive(p: Floats, rng: Uniforms, size: int | None = None) -> Ints:
-    """Draw one client after the other in proportion to p, without replacement: NOT exact, the law of torch.multinomial."""
-    k = _checked_size(p) if size is None else size
-    waiting = -np.log1p(
-        -rng.random(p.shape)
-    )  # first k arrivals of independent Poisson clocks have that law
-    with np.errstate(over="ignore"):  # a p next to zero waits for ever, as it should
+    """Draw one client after the other in proportion to p, without replacement: NOT exact.
+
+    This has the law of `torch.multinomial`.
+
+    Args:
+        p: Inclusion probabilities, shape [..., K].
+        rng: Source of uniform numbers.
+        size: The sum of p, if the caller knows it.
+
+    Returns:
+        Client ids in ascending order, shape [..., k].
+
+    Raises:
+        ValueError: If p has no whole sum or a value out of bounds; only without `size`.
+
+    Examples:
+        >>> successive(np.array([0.5, 1.0, 0.5]), np.random.default_rng(0)).size
+        2
+    """
+    if size is None:
+        size = _check_probabilities(p)
+    # The first k arrivals of independent Poisson clocks with rates p have this law.
+    waiting = -np.log1p(-rng.random(p.shape))
+    with np.errstate(over="ignore"):  # a client with p next to zero waits for ever, rightly
         times = np.divide(waiting, p, out=np.full(p.shape, np.inf), where=p > 0)
-    first = (
-        np.argpartition(times, k - 1, axis=-1)[..., :k]
-        if k
-        else np.empty((*p.shape[:-1], 0), dtype=np.int64)
-    )
+    if size == 0:
+        return np.empty((*p.shape[:-1], 0), dtype=np.int64)
+    first = np.argpartition(times, size - 1, axis=-1)[..., :size]
     return np.sort(first, axis=-1)
 
 
@@ -71,16 +143,45 @@ SAMPLERS: dict[str, Sampler] = {
 }
 
 
-def _checked_size(p: Floats) -> int:
-    """Return k = sum p; refuse what is not a set of inclusion probabilities."""
-    totals = np.asarray(p.sum(axis=-1))
-    least, most = float(totals.min()), float(totals.max())
-    k = round(most) if isfinite(most) else -1
-    if not max(most - k, k - least) <= _slack(p):
-        raise ValueError(f"p must sum to one whole number in every row, got {least} to {most}")
+@dataclass(frozen=True, eq=False)
+class _Split:
+    """Clients that are drawn for certain, and the rest."""
+
+    size: int  # k
+    certain: Bools  # [..., K]
+    rest: Floats  # [..., K] p, and 0 for those who are certain
+    count: Ints  # [...] how many are left to draw
+
+
+def _split(p: Floats, size: int | None = None) -> _Split:
+    if size is None:
+        size = _check_probabilities(p)
+        slack = 2 * _slack(p)
+    else:
+        slack = max(1e-12, 1e-14 * size)
+
+    certain_from = 1 - slack  # beyond the reach of scaling and rounding of the running sum
+    if p.max() < certain_from:
+        nobody = np.zeros(p.shape, dtype=np.bool_)
+        return _Split(size, certain=nobody, rest=p, count=np.asarray(size))
+    certain: Bools = p >= certain_from
+    rest = np.where(certain, 0.0, p)
+    return _Split(size, certain, rest, count=np.asarray(size - certain.sum(axis=-1)))
+
+
+def _check_probabilities(p: Floats) -> int:
+    """Return k = sum p if p is a set of inclusion probabilities."""
+    sums = np.asarray(p.sum(axis=-1))
+    smallest = float(sums.min())
+    largest = float(sums.max())
+    size = round(largest) if isfinite(largest) else -1
+    if not max(largest - size, size - smallest) <= _slack(p):
+        raise ValueError(
+            f"p must sum to one whole number in every row, got {smallest} to {largest}"
+        )
     if p.min() < 0 or p.max() > 1 + 1e-12:
         raise ValueError(f"p must be between 0 and 1, got {p.min()} to {p.max()}")
-    return k
+    return size
 
 
 def _slack(p: Floats) -> float:
@@ -88,19 +189,16 @@ def _slack(p: Floats) -> float:
     return float(1e-9 + 1e-12 * p.shape[-1])
 
 
-def _split(p: Floats, size: int | None = None) -> tuple[int, Bools, Floats, Ints]:
-    """Return k, who is drawn for certain, p without them, and how many are left to draw."""
-    k = _checked_size(p) if size is None else size
-    slack = 2 * _slack(p) if size is None else max(1e-12, 1e-14 * k)
-    sure = 1 - slack  # beyond what scaling and rounding of the running sum can do
-    if p.max() < sure:
-        return k, np.zeros(p.shape, dtype=np.bool_), p, np.asarray(k)
-    certain: Bools = p >= sure
-    return k, certain, np.where(certain, 0.0, p), np.asarray(k - certain.sum(axis=-1))
-
-
 def running_sum(p: Floats, count: Ints) -> Floats:
-    """Return the running sums of p, scaled so that the last reaches its whole number, and is not an ulp or two beyond."""
+    """Return the running sums of p, scaled so that the last one reaches its whole number.
+
+    Args:
+        p: Probabilities, shape [..., K].
+        count: The whole number that p sums to but for rounding, shape [...].
+
+    Returns:
+        Running sums [..., K]; the last is never below `count`, and at most an ulp or two above.
+    """
     sums = np.cumsum(p, axis=-1)
     scale = count / np.maximum(sums[..., -1], np.finfo(np.float64).tiny)
     sums *= np.nextafter(scale, np.inf)[..., None]
@@ -108,48 +206,66 @@ def running_sum(p: Floats, count: Ints) -> Floats:
 
 
 def shuffled(draws: Floats) -> Ints:
-    """Return a random order of 0 .. n-1 per row: uniforms sort as their bit patterns do, with the ids in the last bits."""
+    """Return a random order of 0 .. n-1 per row.
+
+    Uniform numbers sort as their bit patterns do. The ids replace the last bits, so that one
+    sort of integers gives the order.
+
+    Args:
+        draws: Uniform numbers, shape [..., n].
+
+    Returns:
+        The order, shape [..., n].
+    """
     n = draws.shape[-1]
-    mask = (1 << (n - 1).bit_length()) - 1
-    keys: Ints = draws.view(np.int64) & ~mask
+    id_bits = (1 << (n - 1).bit_length()) - 1
+    keys: Ints = draws.view(np.int64) & ~id_bits
     keys |= np.arange(n)
     keys.sort(axis=-1)
-    keys &= mask
+    keys &= id_bits
     return keys
 
 
 def _under_marks(p: Floats, count: Ints, start: Floats) -> Bools:
-    """Return who lies under the marks j - start: i with floor(C_i + start) > floor(C_(i-1) + start)."""
+    """Return who lies under a mark j - start: floor(C_i + start) > floor(C_(i-1) + start)."""
     sums = running_sum(p, count)
     sums += start[..., None]
-    passed = sums.astype(np.int32)
-    np.minimum(passed, count.astype(np.int32)[..., None], out=passed)
-    drawn = np.empty(p.shape, dtype=np.bool_)
-    np.greater(passed[..., :1], 0, out=drawn[..., :1])
-    np.greater(passed[..., 1:], passed[..., :-1], out=drawn[..., 1:])
-    return drawn
+    marks_passed = sums.astype(np.int32)
+    np.minimum(marks_passed, count.astype(np.int32)[..., None], out=marks_passed)
+
+    is_drawn = np.empty(p.shape, dtype=np.bool_)
+    np.greater(marks_passed[..., :1], 0, out=is_drawn[..., :1])
+    np.greater(marks_passed[..., 1:], marks_passed[..., :-1], out=is_drawn[..., 1:])
+    return is_drawn
 
 
-def _duels(p: Floats, count: int, draws: Floats) -> Ints:
-    """Draw one client per unit of running sum; the client astride a border is drawn on one side of it at most.
+def _duel(p: Floats, count: int, draws: Floats) -> Ints:
+    """Draw one client per stratum, a unit of the running sum.
 
-    A client astride the border before stratum j reaches `head` into it; the one astride its end starts `tail` before it.
-    Unless the former is drawn, the stratum's client is found at a location uniform on the rest of the stratum.
+    A client astride the border of two strata is drawn in one of them at most. It reaches
+    `head` into the stratum after the border and starts `tail` before the border. Unless it is
+    drawn there, the stratum's client lies at a place uniform on the rest of the stratum.
     """
     if not count:
         return np.empty(0, dtype=np.int64)
+
+    # 1. Lay the clients with a probability end to end, and find who is astride a border.
     ids = np.flatnonzero(p)
-    sums = running_sum(p if ids.size == p.size else p[ids], np.asarray(count))
+    lengths = p if ids.size == p.size else p[ids]
+    sums = running_sum(lengths, np.asarray(count))
     borders = np.arange(1, count)
     astride = np.searchsorted(sums, borders)  # first client that ends on the border or beyond
     crosses = sums[astride] > borders
-    first = np.where(astride > 0, sums[astride - 1], 0.0)
+    begins = np.where(astride > 0, sums[astride - 1], 0.0)
     head = np.append(0.0, np.where(crosses, sums[astride] - borders, 0.0))
-    tail = np.where(crosses, borders - first, 0.0)
+    tail = np.where(crosses, borders - begins, 0.0)
 
+    # 2. Find the client at a uniform place beyond the head of each stratum.
     target = np.arange(count) + head + (1 - draws[:count]) * (1 - head)
     inner = np.append(0, astride + 1)  # whatever the rounding, beyond the client astride
     located = np.clip(np.searchsorted(sums, target), inner, ids.size - 1)
+
+    # 3. Decide the duels: the client astride wins on the left, on the right, or not at all.
     is_right = np.append((located[:-1] == astride) & crosses, False)
     chance = np.divide(head[1:], 1 - tail, out=np.zeros(count - 1), where=tail < 1)
     wants_left = np.append(False, draws[count : 2 * count - 1] < chance)
@@ -159,17 +275,17 @@ def _duels(p: Floats, count: int, draws: Floats) -> Ints:
 
 
 def _carry(is_right: Bools, wants_left: Bools) -> Bools:
-    """Return s_j = is_right_j and (not wants_left_j or s_(j-1)): copied from the last stratum that decides by itself."""
+    """Return s_j = is_right_j and (not wants_left_j or s_(j-1)) for all strata at once.
+
+    Each value is copied from the last stratum that decides by itself.
+    """
     decides = ~(is_right & wants_left)
     source = np.maximum.accumulate(np.where(decides, np.arange(decides.size), 0))
     carried: Bools = is_right[source]
     return carried
 
 
-def _merge(drawn: Ints, certain: Bools) -> Ints:
-    return np.sort(np.concatenate([drawn, np.flatnonzero(certain)]))
-
-
-def _ids(drawn: Bools, k: int) -> Ints:
-    """Return the ids of a mask that holds k clients in every row."""
-    return np.flatnonzero(drawn).reshape(*drawn.shape[:-1], k) - row_starts(drawn.shape)
+def _ids(selected: Bools, size: int) -> Ints:
+    """Return the ids of a mask [..., K] with `size` clients in every row."""
+    positions = np.flatnonzero(selected).reshape(*selected.shape[:-1], size)
+    return positions - row_starts(selected.shape)

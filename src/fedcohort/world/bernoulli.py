@@ -1,4 +1,4 @@
-"""The world `bernoulli`: every client answers or fails by an independent coin flip per round."""
+"""The world `bernoulli`: each client answers by an independent coin flip in every round."""
 
 from collections.abc import Iterator
 from itertools import count

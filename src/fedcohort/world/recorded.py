@@ -1,4 +1,4 @@
-"""The world `recorded`: rounds that were observed elsewhere, read from a file and played again."""
+"""The world `recorded`: observed rounds, read from a file and played again."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

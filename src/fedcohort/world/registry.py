@@ -1,4 +1,4 @@
-"""The one list of worlds: the command line, the laboratory, the tests and the docs read it."""
+"""The one list of worlds, read by the command line, the laboratory, the tests and the docs."""
 
 from collections.abc import Callable
 

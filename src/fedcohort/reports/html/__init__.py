@@ -1,1 +1,1 @@
-"""One page that holds all of a run: opens offline, in any browser, on a phone and on paper."""
+"""The page of a run: one file that opens offline, on a screen, a phone or paper."""

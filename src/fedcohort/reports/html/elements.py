@@ -36,7 +36,7 @@ def verdict_section(findings: Findings) -> str:
 
 
 def table(title: str, rows: Rows) -> str:
-    """Return a table with scoped headers, in a region that scrolls; nothing for no rows."""
+    """Return a table with scoped headers, in a region that scrolls, or nothing for no rows."""
     if not rows:
         return ""
     keys = list(rows[0])
@@ -115,7 +115,7 @@ def figure(chart: Chart) -> str:
 
 
 def definitions(title: str, values: Mapping[str, Any]) -> str:
-    """Return a list of names and values with a heading; nothing for no values."""
+    """Return a list of names and values with a heading, or nothing for no values."""
     if not values:
         return ""
     items = ""

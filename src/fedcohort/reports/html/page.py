@@ -38,7 +38,7 @@ NO_PAGE = "No report: it needs pip install 'fedcohort[plots]'"
 
 
 def page_charts(findings: Findings) -> list[Chart]:
-    """Return the charts of a page in their order; those without data are left out."""
+    """Return the charts of a page in their order, without those that have no data."""
     charts = [
         accuracy_over_rounds(findings.collect(lambda scheme: scheme.accuracy)),
         accuracy_over_time(findings.kinds),

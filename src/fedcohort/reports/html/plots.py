@@ -53,7 +53,12 @@ def as_plain(chart: Chart) -> dict[str, Any]:
 
 
 def plain_numbers(values: Any, digits: int = DIGITS) -> list[Any]:
-    """Return numbers with few digits; None for nan, which JSON does not have."""
+    """Return numbers with few digits, fit for JSON.
+
+    Args:
+        values: An array or a list of numbers. Those that are nan or infinite become None.
+        digits: Significant digits.
+    """
     return [_plain_number(value, digits) for value in np.asarray(values).tolist()]
 
 

@@ -1,165 +1,225 @@
-"""What a run found, in words: who got there first, who got furthest, what it cost; and whether the seeds allow saying so."""
+"""What a run found, in sentences: which scheme was first, which was best, and what it cost.
+
+Schemes are compared seed by seed, because runs with the same seed meet the same failures. A
+sentence says when the seeds do not allow a conclusion.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import isnan
+from typing import TypeAlias
 
 import numpy as np
 
 from fedcohort.arrays import Floats
 from fedcohort.reports.findings import Findings, Scheme
-from fedcohort.reports.words import mean_with_sd
+from fedcohort.reports.words import listed, mean_with_sd
 from fedcohort.statistics import estimate
 
-Values = Mapping[str, Mapping[int, float]]  # by scheme and seed, where it is known
+BySeed: TypeAlias = Mapping[int, float]  # one value per seed
+ByScheme: TypeAlias = Mapping[str, BySeed]
+
+FAIRNESS = "Fairness (Jain's index, 1 if all clients are asked equally often)"
 
 
-def verdict(of: Findings) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the sentences that are the same for all of several kinds of run, and those of each kind."""
-    said = {
-        kind: about(schemes, sorted(of.targets.get(kind, ()))) for kind, schemes in of.kinds.items()
-    }
-    first, *others = said.values() if len(said) > 1 else [[]]
-    shared = [sentence for sentence in first if all(sentence in other for other in others)]
-    own = {
-        kind: [sentence for sentence in sentences if sentence not in shared]
-        for kind, sentences in said.items()
-    }
-    return shared, {kind: sentences for kind, sentences in own.items() if sentences}
+def verdict(findings: Findings) -> tuple[list[str], dict[str, list[str]]]:
+    """Return what was found.
+
+    Returns:
+        The sentences that are true of every kind of run, if there are several kinds. Then the
+        other sentences, by kind of run.
+    """
+    by_kind = {}
+    for kind, schemes in findings.kinds.items():
+        targets = sorted(findings.targets.get(kind, ()))
+        by_kind[kind] = describe_schemes(schemes, targets)
+
+    shared: list[str] = []
+    if len(by_kind) > 1:
+        first, *others = by_kind.values()
+        for sentence in first:
+            if all(sentence in other for other in others):
+                shared.append(sentence)
+
+    own = {}
+    for kind, sentences in by_kind.items():
+        remaining = [sentence for sentence in sentences if sentence not in shared]
+        if remaining:
+            own[kind] = remaining
+    return shared, own
 
 
-def about(schemes: Mapping[str, Scheme], targets: Sequence[float] = ()) -> list[str]:
-    """Return what can be said of the schemes of one kind of run; of a single one, what it came to."""
-    said = []
-    finals = _values(schemes, lambda scheme: scheme.final_accuracy)
-    if finals:
-        said += [_first(schemes, targets), _furthest(finals)]
-    said.append(_success(_values(schemes, lambda scheme: scheme.success)))
-    fair = _values(schemes, lambda scheme: scheme.fairness)
-    if fair:
-        said.append(_fairness(fair))
-    return [sentence for sentence in said if sentence]
+def describe_schemes(schemes: Mapping[str, Scheme], targets: Sequence[float] = ()) -> list[str]:
+    """Return what can be said about the schemes of one kind of run.
+
+    Args:
+        schemes: Schemes by name.
+        targets: Accuracies to reach, the lowest first.
+    """
+    sentences = []
+    final_accuracy = _by_scheme(schemes, lambda scheme: scheme.final_accuracy)
+    if final_accuracy:
+        sentences += [_first_at_target(schemes, targets), _highest_accuracy(final_accuracy)]
+    sentences.append(_success(_by_scheme(schemes, lambda scheme: scheme.success)))
+    fairness = _by_scheme(schemes, lambda scheme: scheme.fairness)
+    if fairness:
+        sentences.append(_fairness(fairness))
+    return [sentence for sentence in sentences if sentence]
 
 
-def _values(
-    schemes: Mapping[str, Scheme], what: Callable[[Scheme], Floats | None]
-) -> dict[str, dict[int, float]]:
-    found = {}
+def _first_at_target(schemes: Mapping[str, Scheme], targets: Sequence[float]) -> str:
+    """Say which scheme was first at the highest target that a scheme reached in all its runs."""
+    if not targets:
+        return ""
+    for target in reversed(targets):
+        reached = _rounds_to_target(schemes, target)
+        if reached:
+            break
+    else:
+        return f"No scheme reached {targets[0]:.0%} accuracy in every run."
+
+    order = sorted(reached, key=lambda name: _mean(reached[name]))
+    best = order[0]
+    winners = [name for name in order if reached[name] == reached[best]]
+    followers = [name for name in order if name not in winners]
+    failed = []
     for name, scheme in schemes.items():
-        values = what(scheme)
-        pairs = zip(scheme.seeds, values.tolist(), strict=True) if values is not None else ()
-        if known := {seed: value for seed, value in pairs if not isnan(value)}:
-            found[name] = known
+        if scheme.accuracy is not None and name not in reached:
+            failed.append(name)
+
+    rounds = _in_words(reached[best], digits=1)
+    who = listed(winners)
+    if len(winners) > 1:
+        who += ", equal in every run,"
+    text = f"{who} reached {target:.0%} accuracy first, after {rounds} rounds."
+    if followers:
+        later = reached[followers[0]]
+        rounds = _in_words(later, digits=1)
+        comparison = _compare(later, reached[best])
+        text += f" {followers[0]} was next, after {rounds} rounds ({comparison})."
+    if failed:
+        text += f" Not every run of {listed(failed)} reached it."
+    return text
+
+
+def _rounds_to_target(schemes: Mapping[str, Scheme], target: float) -> dict[str, BySeed]:
+    """Return the rounds to a target, for the schemes that reached it in all their runs."""
+    rounds = _by_scheme(schemes, lambda scheme: scheme.rounds_to(target))
+    reached = {}
+    for name, by_seed in rounds.items():
+        if len(by_seed) == len(schemes[name].seeds):
+            reached[name] = by_seed
+    return reached
+
+
+def _highest_accuracy(final_accuracy: ByScheme) -> str:
+    best, *others = _highest_first(final_accuracy)
+    highest = final_accuracy[best]
+    if others and _all_equal(final_accuracy):
+        return f"Every scheme ends at the same accuracy, {_in_words(highest)}."
+
+    text = f"{best} has the highest final accuracy, {_in_words(highest)}."
+    if not others:
+        return text
+
+    second = final_accuracy[others[0]]
+    comparison = _compare(highest, second)
+    text += f" {others[0]} follows with {_in_words(second)} ({comparison})."
+    if not _is_clear(highest, second):
+        also_close = []
+        for name in others[1:]:
+            several_seeds = len(_differences(highest, final_accuracy[name])) > 1
+            if several_seeds and not _is_clear(highest, final_accuracy[name]):
+                also_close.append(name)
+        if also_close:
+            text += f" The seeds cannot tell {best} from {listed(also_close, 'or')} either."
+    return text
+
+
+def _success(success: ByScheme) -> str:
+    best, *others = _highest_first(success)
+    highest = _in_words(success[best])
+    if not others:
+        return f"The success ratio of {best} is {highest}."
+    if _all_equal(success):
+        return f"The success ratio is the same under every scheme: {highest}."
+
+    text = f"{best} has the highest success ratio, {highest}."
+    if "random" in others:
+        return f"{text} Random selection has {_in_words(success['random'])}."
+    return f"{text} {others[-1]} has the lowest, {_in_words(success[others[-1]])}."
+
+
+def _fairness(fairness: ByScheme) -> str:
+    best, *others = _highest_first(fairness)
+    highest = _in_words(fairness[best])
+    if not others:
+        return f"{FAIRNESS} is {highest}."
+    if _all_equal(fairness):
+        return f"{FAIRNESS} is the same under every scheme: {highest}."
+    worst = others[-1]
+    lowest = _in_words(fairness[worst])
+    return f"{FAIRNESS} is highest under {best}, {highest}, and lowest under {worst}, {lowest}."
+
+
+def _by_scheme(
+    schemes: Mapping[str, Scheme], quantity: Callable[[Scheme], Floats | None]
+) -> ByScheme:
+    """Return a quantity by scheme and seed, without what is not known."""
+    found: dict[str, BySeed] = {}
+    for name, scheme in schemes.items():
+        values = quantity(scheme)
+        if values is None:
+            continue
+        by_seed = {}
+        for seed, value in zip(scheme.seeds, values.tolist(), strict=True):
+            if not isnan(value):
+                by_seed[seed] = value
+        if by_seed:
+            found[name] = by_seed
     return found
 
 
-def _mean(values: Mapping[int, float]) -> float:
+def _highest_first(values: ByScheme) -> list[str]:
+    return sorted(values, key=lambda name: -_mean(values[name]))
+
+
+def _mean(values: BySeed) -> float:
     return sum(values.values()) / len(values)
 
 
-def _words(values: Mapping[int, float], digits: int = 3) -> str:
+def _in_words(values: BySeed, digits: int = 3) -> str:
     return mean_with_sd(np.array(list(values.values())), digits)
 
 
-def _first(schemes: Mapping[str, Scheme], targets: Sequence[float]) -> str:
-    """Say who reached the highest target that any scheme reached in all seeds, and who was next."""
-    for target in reversed(targets):
-        rounds = _values(schemes, lambda scheme, target=target: scheme.rounds_to(target))  # type: ignore[misc]
-        reached = {
-            name: found for name, found in rounds.items() if len(found) == len(schemes[name].seeds)
-        }
-        if reached:
-            never = [
-                name
-                for name, scheme in schemes.items()
-                if name not in reached and scheme.accuracy is not None
-            ]
-            order = sorted(reached, key=lambda name: _mean(reached[name]))
-            alike = [name for name in order if reached[name] == reached[order[0]]]
-            best, rest = order[0], [name for name in order if name not in alike]
-            who = (
-                f"{', '.join(alike[:-1])} and {alike[-1]}, alike in every run,"
-                if len(alike) > 1
-                else best
-            )
-            text = f"{who} reached {target:.0%} accuracy first, after {_words(reached[best], 1)} rounds"
-            if rest:
-                later = reached[rest[0]]
-                text += f"; next came {rest[0]}, after {_words(later, 1)} ({_compared(later, reached[best])})"
-            if never:
-                text += f"; not in every run within the rounds played: {', '.join(never)}"
-            return text + "."
-    return f"No scheme reached {targets[0]:.0%} accuracy in every run." if targets else ""
-
-
-def _furthest(finals: Values) -> str:
-    order = sorted(finals, key=lambda name: -_mean(finals[name]))
-    best = order[0]
-    if len(order) > 1 and _alike(finals):
-        return f"Every scheme ends at the same accuracy, {_words(finals[best])}."
-    text = f"The highest final accuracy is {best}'s, {_words(finals[best])}"
-    if len(order) > 1:
-        second = order[1]
-        text += f"; {second} follows with {_words(finals[second])} ({_compared(finals[best], finals[second])})"
-        several = [name for name in order[2:] if len(_differences(finals[best], finals[name])) > 1]
-        close = [name for name in several if not _clear(finals[best], finals[name])]
-        if close and not _clear(finals[best], finals[second]):
-            text += f"; nor can the seeds tell it from {', '.join(close)}"
-    return text + "."
-
-
-def _success(success: Values) -> str:
-    order = sorted(success, key=lambda name: -_mean(success[name]))
-    best, worst = order[0], order[-1]
-    if len(order) == 1:
-        return f"{best}: a success ratio of {_words(success[best])}."
-    if _alike(success):
-        return f"Under every scheme alike, the success ratio is {_words(success[best])}."
-    text = f"Most updates counted under {best}: a success ratio of {_words(success[best])}"
-    if "random" in success and best != "random":
-        return f"{text}, where random asking gives {_words(success['random'])}."
-    return f"{text}; fewest under {worst}: {_words(success[worst])}."
-
-
-def _fairness(fair: Values) -> str:
-    order = sorted(fair, key=lambda name: -_mean(fair[name]))
-    if len(order) == 1:
-        return f"Fairness (Jain's index, 1 when all are asked alike): {_words(fair[order[0]])}."
-    if _alike(fair):
-        return f"Fairness (Jain's index, 1 when all are asked alike) is the same under every scheme: {_words(fair[order[0]])}."
-    return (
-        f"The price is fairness (Jain's index, 1 when all are asked alike): from {_words(fair[order[0]])} under {order[0]} "
-        f"down to {_words(fair[order[-1]])} under {order[-1]}."
-    )
-
-
-def _alike(values: Values) -> bool:
+def _all_equal(values: ByScheme) -> bool:
     """Return whether all schemes have the same value in every run."""
-    first, *rest = values.values()
-    return all(first == other for other in rest)
+    first, *others = values.values()
+    return all(first == other for other in others)
 
 
-def _differences(more: Mapping[int, float], less: Mapping[int, float]) -> list[float]:
-    """Return the difference of two schemes in each world that both met."""
+def _differences(more: BySeed, less: BySeed) -> list[float]:
+    """Return the difference between two schemes for each seed that both have."""
     return [more[seed] - less[seed] for seed in more if seed in less]
 
 
-def _compared(more: Mapping[int, float], less: Mapping[int, float]) -> str:
-    """Say whether the difference of two schemes, seed by seed in the same worlds, stands out of the spread over seeds."""
-    found = estimate(_differences(more, less))
-    if not found.runs:
-        return "not over the same seeds, so not compared"
-    if found.runs < 2:
-        return "one seed: how much of this is chance is not known"
-    if not found.error:
-        return "the same difference in every run" if found.mean else "the same in every run"
-    return (
-        "a difference beyond the spread over seeds"
-        if _clear(more, less)
-        else "a difference within the spread over seeds"
-    )
+def _compare(more: BySeed, less: BySeed) -> str:
+    """Say whether the difference between two schemes is larger than chance explains."""
+    difference = estimate(_differences(more, less))
+    if difference.runs == 0:
+        return "not compared, because they have no seed in common"
+    if difference.runs == 1:
+        return "one seed, so the difference may be chance"
+    if difference.error == 0:
+        return "the same difference in every run" if difference.mean else "the same in every run"
+    if _is_clear(more, less):
+        return "a difference beyond the spread over seeds"
+    return "a difference within the spread over seeds"
 
 
-def _clear(more: Mapping[int, float], less: Mapping[int, float]) -> bool:
-    """Return whether the paired difference lies beyond its one-sided 95 % limit; seeds that agree exactly show no spread."""
-    found = estimate(_differences(more, less))
-    return found.error > 0 and abs(found.mean) > found.margin(0.0)
+def _is_clear(more: BySeed, less: BySeed) -> bool:
+    """Return whether the paired difference is beyond its one-sided 95 % limit.
+
+    Seeds that agree exactly show no spread, so they decide nothing.
+    """
+    difference = estimate(_differences(more, less))
+    return difference.error > 0 and abs(difference.mean) > difference.margin(0.0)

@@ -1,1 +1,1 @@
-"""What a page shows of each kind of run."""
+"""What a page shows about each kind of run: loaded results in, `Findings` out."""

@@ -1,124 +1,124 @@
-"""What a page shows of a comparison."""
+"""The page of a comparison: schemes that trained on the same federations."""
 
+from collections.abc import Mapping, Sequence
+from math import isnan
 from typing import Any
 
 import numpy as np
 
+from fedcohort.lab import folder as run_folder
 from fedcohort.lab.comparison import Comparison
-from fedcohort.lab.config import (
-    ComparisonConfig,
-    SimulationConfig,
-    client_classes,
-    has_classes,
-)
-from fedcohort.lab.folder import Arrays
+from fedcohort.lab.config import ComparisonConfig, client_classes, has_classes
 from fedcohort.lab.runs import group_label, run_groups
 from fedcohort.lab.summary import comparison_rows, count_asked
 from fedcohort.reports.findings import Findings, Scheme
+from fedcohort.reports.pages.wording import describe_failures, list_seeds
+
+NOTES = (
+    "Means over seeds. ± is one standard deviation. A dash: not reached in every run, or unknown.",
+    "Schemes are compared seed by seed, because runs with the same seed meet the same failures. A "
+    "difference is beyond the spread over seeds if its mean over seeds is beyond the one-sided "
+    "95 % limit of Student's t.",
+)
+# Columns of the summary that the page shows in its headings or joined with another column.
+NOT_COPIED = ("partition", "aggregation", "mu", "selector", "final", "sd")
 
 
 def findings(comparison: Comparison) -> Findings:
-    """Return what a comparison shows, as far as it was played.
+    """Return what the page of a comparison shows, as far as the comparison was played.
+
+    Args:
+        comparison: The comparison, loaded from its run folder.
 
     Raises:
         ValueError: If no round was played yet.
     """
-    of = comparison.config
-    records = comparison.records
-    if not records:
+    config = comparison.config
+    if not comparison.records:
         raise ValueError(
             f"{comparison.folder} must hold the records of at least one round, got none yet"
         )
-    done = comparison.rounds_done
-    tested = np.flatnonzero(~np.isnan(records["accuracy"]).all(axis=1))
-    records = {
-        name: values[: tested[-1] + 1 if tested.size else done] for name, values in records.items()
-    }
-    rows, found = comparison_rows(of, records), kinds(of, records)
-    about = f"{of.dataset}, {of.model}, {of.clients} clients, {of.cohort} asked per round, {of.rounds} rounds"
+
+    records = _up_to_last_test(comparison.records)
+    kinds = _schemes_by_kind(config, records)
+    size = f"{config.clients} clients, {config.cohort} asked per round, {config.rounds} rounds"
     return Findings(
-        title=f"Client selection compared: {about}",
-        kinds=found,
-        tables=tables(of, rows),
-        targets=dict.fromkeys(found, of.targets),
-        rates=of.rates if has_classes(of) else (),
-        classes=client_classes(of) if has_classes(of) else None,
+        title=f"Client selection compared: {config.dataset}, {config.model}, {size}",
+        kinds=kinds,
+        tables=_tables(comparison_rows(config, records)),
+        targets=dict.fromkeys(kinds, config.targets),
+        rates=config.rates if has_classes(config) else (),
+        classes=client_classes(config) if has_classes(config) else None,
         allocations=comparison.allocations,
         owners=comparison.label_counts,
-        lead=lead(of, done),
-        notes=(
-            "Means over seeds; ± is one standard deviation. A dash: not reached in every run, or not known.",
-            "Schemes are compared seed by seed, in the same worlds: a difference is beyond the spread over seeds if its mean "
-            "over seeds is beyond the one-sided 95 % limit of Student's t.",
-        ),
-        settings=of.as_dict(),
-        seeds=seeds_in_words(of.first_seed, of.seeds),
-        environment={name: str(value) for name, value in comparison.environment.items()},
+        lead=_lead(config, comparison.rounds_done),
+        notes=NOTES,
+        settings=config.as_dict(),
+        seeds=list_seeds(config.first_seed, config.seeds),
+        environment=comparison.environment,
     )
 
 
-def lead(of: ComparisonConfig, done: int) -> list[str]:
-    """Say what was played: what failed, and how far the run is."""
-    failures = describe_failures(of)
-    said = [f"{failures} {of.seeds} seeds; every scheme meets the same failures."]
-    if of.seeds == 1:
-        said = [f"{failures} One seed: differences may be chance."]
-    if done < of.rounds:
-        said.append(f"Not finished: {done} of {of.rounds} rounds are played.")
-    return said
+def _up_to_last_test(records: run_folder.Arrays) -> run_folder.Arrays:
+    """Return the records up to the last round with a test, so that a final accuracy is known."""
+    tested = np.flatnonzero(~np.isnan(records["accuracy"]).all(axis=1))
+    if not tested.size:
+        return records
+    return {name: values[: tested[-1] + 1] for name, values in records.items()}
 
 
-def describe_failures(config: ComparisonConfig | SimulationConfig) -> str:
-    """Return how clients fail, in one sentence."""
-    if not has_classes(config):
-        return f"Clients fail as recorded in {config.world_file}."
-    rates = ", ".join(f"{rate:.0%}" for rate in config.rates)
-    return f"Clients fail: by class, they answer {rates} of the time."
+def _lead(config: ComparisonConfig, rounds_done: int) -> list[str]:
+    """Say how often clients fail, how many seeds there are, and how far the run is."""
+    seeds = f"{config.seeds} seeds. Every scheme meets the same failures."
+    if config.seeds == 1:
+        seeds = "One seed, so differences may be chance."
+    sentences = [f"{describe_failures(config)}. {seeds}"]
+    if rounds_done < config.rounds:
+        sentences.append(f"Not finished: {rounds_done} of {config.rounds} rounds are played.")
+    return sentences
 
 
-def kinds(of: ComparisonConfig, records: Arrays) -> dict[str, dict[str, Scheme]]:
-    """Return the schemes by partition, rule and mu, as far as there are several."""
-    found: dict[str, dict[str, Scheme]] = {}
-    for group in run_groups(of):
-        found[group.label] = {}
-        for name in of.selectors:
-            found[group.label][name] = scheme(of, records, group.rows[name], group.seeds)
-    return found
+def _schemes_by_kind(
+    config: ComparisonConfig, records: run_folder.Arrays
+) -> dict[str, dict[str, Scheme]]:
+    kinds: dict[str, dict[str, Scheme]] = {}
+    for group in run_groups(config):
+        kinds[group.label] = {}
+        for selector in config.selectors:
+            rows = group.rows[selector]
+            kinds[group.label][selector] = _scheme(config, records, rows, group.seeds)
+    return kinds
 
 
-def scheme(of: ComparisonConfig, records: Arrays, rows: list[int], seeds: list[int]) -> Scheme:
-    """Return some runs of the batch axis as one scheme."""
+def _scheme(
+    config: ComparisonConfig, records: run_folder.Arrays, rows: Sequence[int], seeds: Sequence[int]
+) -> Scheme:
+    """Return the runs in these rows of the batch axis as one scheme."""
     clients = records["clients"][:, rows]
-    counts = count_asked(clients, of.clients)
     successes = records["valid"][:, rows].sum(axis=-1).T.astype(np.float64)
     return Scheme(
         seeds=seeds,
-        asked=np.full(successes.shape, float(clients.shape[-1])),
+        asked=np.full(successes.shape, float(config.cohort)),
         successes=successes,
-        counts=counts,
+        counts=count_asked(clients, config.clients),
         accuracy=records["accuracy"][:, rows].T,
         seconds=records["seconds"][:, rows].T,
         wasted=records["wasted_seconds"][:, rows].sum(axis=0),
     )
 
 
-def tables(of: ComparisonConfig, rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Return the summary by kind of run: the scheme first, accuracy with its spread next."""
-    found: dict[str, list[dict[str, Any]]] = {}
+def _tables(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return the summary by kind of run: scheme and accuracy first, then the other columns."""
+    tables: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         kind = group_label(row["partition"], row["aggregation"], row.get("mu"))
-        final = f"{row['final']:.3f}" + ("" if np.isnan(row["sd"]) else f" ± {row['sd']:.3f}")
-        rest = {
-            name: v
-            for name, v in row.items()
-            if name not in ("partition", "aggregation", "mu", "selector", "final", "sd")
-        }
-        found.setdefault(kind, []).append(
-            {"scheme": row["selector"], "final accuracy": final, **rest}
-        )
-    return found
+        accuracy = f"{row['final']:.3f}"
+        if not isnan(row["sd"]):
+            accuracy += f" ± {row['sd']:.3f}"
 
-
-def seeds_in_words(first: int, count: int) -> str:
-    """Return which seeds were played."""
-    return str(first) if count == 1 else f"{first} to {first + count - 1}"
+        shown = {"scheme": row["selector"], "final accuracy": accuracy}
+        for name, value in row.items():
+            if name not in NOT_COPIED:
+                shown[name] = value
+        tables.setdefault(kind, []).append(shown)
+    return tables

@@ -1,86 +1,117 @@
-"""What a page shows of a Flower run: its journal, one line per round."""
+"""The page of a Flower run, from its journal."""
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from math import nan
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from fedcohort.lab import folder as rundir
+from fedcohort.lab import folder as run_folder
 from fedcohort.lab.recorder import Allocations
 from fedcohort.reports.findings import Findings, Scheme
 
-CERTAIN = 1 - 1e-6  # the journal keeps six digits
-ROUNDS = 100
+NAME = "this run"  # of the one kind and of the one scheme
+ALMOST_ONE = 1 - 1e-6  # the journal has six digits
+MAX_ROUNDS = 100  # in the heat map
+
+Rounds: TypeAlias = Sequence[Mapping[str, Any]]  # one entry of the journal per round
 
 
 def findings(folder: Path) -> Findings:
-    """Return what the journal of a Flower run says; one without a round is refused."""
-    rows = rundir.load_journal(folder)
-    if not rows:
+    """Return what the page of a Flower run shows.
+
+    Args:
+        folder: The run folder.
+
+    Raises:
+        ValueError: If no round was played yet.
+    """
+    rounds = run_folder.load_journal(folder)
+    if not rounds:
         raise ValueError(f"{folder} must hold at least one round in rounds.jsonl, got none yet")
-    about, fates = rundir.read_about(folder), came_of(rows)
-    names = sorted(fates)
-    counts = np.array([[sum(fates[name].values()) for name in names]], dtype=np.int64)
-    scheme = Scheme(
-        seeds=(0,),
-        asked=np.array([[float(len(row["asked"])) for row in rows]]),
-        successes=np.array([[float(row["arrived"]) for row in rows]]),
-        counts=counts,
-        seconds=np.array([[float(row["seconds"]) for row in rows]]),
-    )
+    about = run_folder.read_about(folder)
+    outcomes = count_outcomes(rounds)
+    clients = list(outcomes)
     return Findings(
-        title=f"Flower run: {len(rows)} rounds, {len(names)} clients",
-        kinds={"this run": {"this run": scheme}},
-        tables={"Clients": [_client(name, fates[name]) for name in names]},
-        allocations=_allocations(rows, names),
-        outcomes=fates,
-        client_names=names,
-        lead=[_lead(rows, about)],
+        title=f"Flower run: {len(rounds)} rounds, {len(clients)} clients",
+        kinds={NAME: {NAME: _scheme(rounds, outcomes)}},
+        tables={"Clients": [_client_row(name, outcomes[name]) for name in clients]},
+        allocations=_allocations(rounds, clients),
+        outcomes=outcomes,
+        client_names=clients,
+        lead=[_lead(rounds, about)],
         settings=about,
-        environment={name: str(value) for name, value in rundir.read_environment(folder).items()},
+        environment=run_folder.read_environment(folder),
     )
 
 
-def _lead(rows: list[dict[str, Any]], about: dict[str, Any]) -> str:
-    played = f"{len(rows)} rounds took {sum(row['seconds'] for row in rows):,.0f} s."
+def count_outcomes(rounds: Rounds) -> dict[str, Counter[str]]:
+    """Return how often each client came to each outcome, by client in alphabetical order.
+
+    Clients that were never asked have no outcomes.
+    """
+    outcomes: dict[str, Counter[str]] = {}
+    for entry in rounds:
+        for client in entry["probabilities"] or ():
+            outcomes.setdefault(client, Counter())
+        for asked in entry["asked"]:
+            outcomes.setdefault(asked["client"], Counter())[asked["status"]] += 1
+    return dict(sorted(outcomes.items()))
+
+
+def _lead(rounds: Rounds, about: Mapping[str, Any]) -> str:
+    """Say how long the run took, and whether it is finished."""
+    seconds = sum(entry["seconds"] for entry in rounds)
+    text = f"{len(rounds)} rounds took {seconds:,.0f} s."
     wanted = about.get("rounds")
-    unfinished = isinstance(wanted, int) and rows[-1]["round"] < wanted
-    return played + (f" Not finished: {wanted} rounds were asked for." if unfinished else "")
+    if isinstance(wanted, int) and rounds[-1]["round"] < wanted:
+        text += f" Not finished: {wanted} rounds were asked for."
+    return text
 
 
-def came_of(rows: list[dict[str, Any]]) -> dict[str, Counter[str]]:
-    """Return how often each client that was known came to what, by name; those never asked have nothing."""
-    fates: dict[str, Counter[str]] = {
-        name: Counter() for row in rows for name in row["probabilities"] or ()
-    }
-    for row in rows:
-        for one in row["asked"]:
-            fates.setdefault(one["client"], Counter())[one["status"]] += 1
-    return dict(sorted(fates.items()))
+def _scheme(rounds: Rounds, outcomes: Mapping[str, Counter[str]]) -> Scheme:
+    """Return the run as one scheme with one seed."""
+    times_asked = [times.total() for times in outcomes.values()]
+    return Scheme(
+        seeds=(0,),
+        asked=np.array([[float(len(entry["asked"])) for entry in rounds]]),
+        successes=np.array([[float(entry["arrived"]) for entry in rounds]]),
+        counts=np.array([times_asked], dtype=np.int64),
+        seconds=np.array([[float(entry["seconds"]) for entry in rounds]]),
+    )
 
 
-def _client(name: str, came: Counter[str]) -> dict[str, Any]:
-    asked = sum(came.values())
-    rest = ", ".join(f"{word} {times}" for word, times in sorted(came.items()) if word != "arrived")
-    ratio = came["arrived"] / asked if asked else float("nan")
+def _client_row(name: str, outcomes: Counter[str]) -> dict[str, Any]:
+    asked = outcomes.total()
+    arrived = outcomes["arrived"]
+    others = []
+    for outcome, times in sorted(outcomes.items()):
+        if outcome != "arrived":
+            others.append(f"{outcome} {times}")
     return {
         "client": name,
         "asked": asked,
-        "arrived": came["arrived"],
-        "success ratio": ratio,
-        "otherwise": rest or "-",
+        "arrived": arrived,
+        "success ratio": arrived / asked if asked else nan,
+        "otherwise": ", ".join(others) or "-",
     }
 
 
-def _allocations(rows: list[dict[str, Any]], names: list[str]) -> dict[str, Allocations]:
-    """Return the probabilities of about a hundred rounds, where the selector could say; 0 for a client that was not there."""
-    told = [row for row in rows if row["probabilities"]]
-    told = told[:: -(-len(told) // ROUNDS)] if told else []
-    if not told:
+def _allocations(rounds: Rounds, clients: Sequence[str]) -> dict[str, Allocations]:
+    """Return the probabilities of about a hundred rounds, if the selector has any.
+
+    A client that was not there in a round has probability 0.
+    """
+    recorded = [entry for entry in rounds if entry["probabilities"]]
+    if not recorded:
         return {}
-    inclusion = np.array(
-        [[float(row["probabilities"].get(name, 0.0)) for name in names] for row in told]
-    )
-    rounds = np.array([int(row["round"]) - 1 for row in told], dtype=np.int64)
-    return {"this run": Allocations(rounds, inclusion, inclusion >= CERTAIN)}
+    step = -(-len(recorded) // MAX_ROUNDS)
+    shown = recorded[::step]
+
+    inclusion = np.zeros((len(shown), len(clients)))
+    for row, entry in enumerate(shown):
+        inclusion[row] = [entry["probabilities"].get(client, 0.0) for client in clients]
+    numbers = np.array([int(entry["round"]) - 1 for entry in shown], dtype=np.int64)
+    return {NAME: Allocations(numbers, inclusion, inclusion >= ALMOST_ONE)}

@@ -1,4 +1,6 @@
-"""What a page shows of selection without training."""
+"""The page of a simulation: selection alone, without training."""
+
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -6,48 +8,56 @@ from fedcohort.lab.config import SimulationConfig, client_classes, has_classes
 from fedcohort.lab.simulation import Simulation, SimulationResult
 from fedcohort.lab.summary import simulation_rows
 from fedcohort.reports.findings import Findings, Scheme
-from fedcohort.reports.pages.comparison import describe_failures, seeds_in_words
+from fedcohort.reports.pages.wording import describe_failures, list_seeds
 
 KIND = "selection only"
+NOTE = (
+    "Means over seeds. Asked, by class: times the median client of each class was asked, the "
+    "lowest rate first."
+)
 
 
 def findings(simulation: Simulation) -> Findings:
-    """Return what a simulation shows.
+    """Return what the page of a simulation shows.
+
+    Args:
+        simulation: The simulation, loaded from its run folder or just played.
 
     Raises:
-        ValueError: If it is the regret's, whose cases are no schemes.
+        ValueError: If it holds cases of the regret, which are not schemes.
     """
-    setting = simulation.config
+    config = simulation.config
     results = simulation.results
-    if not set(results) <= set(setting.selectors):
+    if not set(results) <= set(config.selectors):
         raise ValueError(
             f"runs must hold schemes that were simulated, got {simulation.folder}; "
             "for the regret, give the folder above it"
         )
-    size = f"{setting.clients:,} clients, {setting.cohort:,} asked per round"
+    size = f"{config.clients:,} clients, {config.cohort:,} asked per round"
     return Findings(
-        title=f"Selection simulated: {size}, {setting.rounds:,} rounds",
-        kinds={KIND: schemes(setting, results)},
-        tables={"Schemes": simulation_rows(setting, results)},
-        rates=setting.rates if has_classes(setting) else (),
-        classes=client_classes(setting) if has_classes(setting) else None,
+        title=f"Selection simulated: {size}, {config.rounds:,} rounds",
+        kinds={KIND: schemes(config, results)},
+        tables={"Schemes": simulation_rows(config, results)},
+        rates=config.rates if has_classes(config) else (),
+        classes=client_classes(config) if has_classes(config) else None,
         allocations=simulation.allocations,
-        lead=[f"Nothing is trained. {describe_failures(setting)[:-1]}, the same for every scheme."],
-        notes=(
-            "Means over seeds. Asked, by class: times the median client of each class was asked, the lowest rate first.",
-        ),
-        settings=setting.as_dict(),
-        seeds=seeds_in_words(setting.first_seed, setting.seeds),
+        lead=[f"Nothing is trained. {describe_failures(config)}, the same for every scheme."],
+        notes=[NOTE],
+        settings=config.as_dict(),
+        seeds=list_seeds(config.first_seed, config.seeds),
         environment=simulation.environment,
     )
 
 
-def schemes(setting: SimulationConfig, results: dict[str, SimulationResult]) -> dict[str, Scheme]:
-    """Return what was played, as a page takes it."""
-    asked, seeds = float(setting.cohort), setting.seed_list
-    return {
-        name: Scheme(
-            seeds, np.full(of.successes.shape, asked), of.successes.astype(np.float64), of.counts
+def schemes(config: SimulationConfig, results: Mapping[str, SimulationResult]) -> dict[str, Scheme]:
+    """Return simulated selectors as the schemes of a page."""
+    found = {}
+    for name, result in results.items():
+        successes = result.successes.astype(np.float64)
+        found[name] = Scheme(
+            seeds=config.seed_list,
+            asked=np.full(successes.shape, float(config.cohort)),
+            successes=successes,
+            counts=result.counts,
         )
-        for name, of in results.items()
-    }
+    return found

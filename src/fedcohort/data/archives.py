@@ -1,0 +1,135 @@
+"""Files on disk: loose or inside a .tar.gz or .zip archive, gzipped or not."""
+
+import gzip
+import os
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+Files = dict[str, bytes]
+GZIP_MAGIC = b"\x1f\x8b"
+DAMAGED = (
+    OSError,
+    EOFError,
+    zlib.error,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    NotImplementedError,
+    RuntimeError,
+)
+
+
+def read_files(folder: Path, names: tuple[str, ...], archives: tuple[str, ...]) -> Files | None:
+    """Return the content of the named files in a folder, loose or from an archive.
+
+    Args:
+        folder: Folder to look in.
+        names: Names of the files.
+        archives: Names of the archives that may hold them.
+
+    Returns:
+        The content by name, gzipped or not as it lies there. None if a file is missing.
+
+    Raises:
+        ValueError: If an archive is damaged, or lacks some of the files.
+    """
+    paths: dict[str, Path] = {}
+    for name in names:
+        path = find_file(folder, name)
+        if path is not None:
+            paths[name] = path
+    if len(paths) == len(names):
+        return {name: path.read_bytes() for name, path in paths.items()}
+
+    for archive in archives:
+        if (folder / archive).is_file():
+            return read_archive(folder / archive, names)
+    return None
+
+
+def find_file(folder: Path, name: str) -> Path | None:
+    """Return the path of a file, plain or gzipped, or None if the folder lacks it."""
+    for path in (folder / name, folder / f"{name}.gz"):
+        if path.is_file():
+            return path
+    return None
+
+
+def read_archive(path: Path, names: tuple[str, ...]) -> Files:
+    """Return the named members of an archive, wherever in it they lie.
+
+    They are read into memory only, so no member can write anywhere.
+
+    Raises:
+        ValueError: If the archive is damaged, or lacks some of the members.
+    """
+    wanted = {name: name for name in names}
+    wanted |= {f"{name}.gz": name for name in names}
+    try:
+        read = _read_zip if zipfile.is_zipfile(path) else _read_tar
+        members = read(path, wanted)
+    except DAMAGED as error:
+        reason = str(error) or type(error).__name__
+        raise ValueError(f"{path} is damaged or truncated: {reason}") from None
+
+    missing = [name for name in names if name not in members]
+    if missing:
+        raise ValueError(f"{path} must contain {', '.join(names)}, but lacks {', '.join(missing)}")
+    return members
+
+
+def is_gzipped(data: bytes) -> bool:
+    """Return whether a file's content starts like that of a gzipped file."""
+    return data[:2] == GZIP_MAGIC
+
+
+def decompress(data: bytes, name: str) -> bytes:
+    """Return the content of a file, gzipped or not.
+
+    Raises:
+        ValueError: If it is gzipped and damaged.
+    """
+    if not is_gzipped(data):
+        return data
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"{name} is damaged or truncated: {error}") from None
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file under another name first, so that an interruption leaves no partial file."""
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with open(handle, "wb") as file:
+            file.write(data)
+        os.replace(draft, path)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise
+
+
+def _read_zip(path: Path, wanted: Mapping[str, str]) -> Files:
+    members: Files = {}
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.namelist():
+            name = wanted.get(PurePosixPath(member).name)
+            if name is not None:
+                members[name] = archive.read(member)
+    return members
+
+
+def _read_tar(path: Path, wanted: Mapping[str, str]) -> Files:
+    members: Files = {}
+    with tarfile.open(path) as archive:
+        for member in archive:
+            name = wanted.get(PurePosixPath(member.name).name)
+            if name is None or not member.isreg():
+                continue
+            content = archive.extractfile(member)
+            if content is not None:
+                members[name] = content.read()
+    return members

@@ -1,0 +1,218 @@
+"""Who is who: clients by name, whichever node they are on.
+
+A node is a connection, and its id changes with every restart. A client is what the selector
+knows: its index never changes, and the selector keeps its weight while it is away. Names come
+from authenticated nodes (`flwr supernode register ... --name`), else from the client itself
+(`client-id` or `partition-id` of its node), else from the node's id, which does not survive a
+restart.
+
+Flower lists a dead node for up to a minute. Therefore a lost client, from which no answer came,
+is not asked again before its node shows a sign of life: a heartbeat (every 30 s) or a new node
+under the same name. So the death of a client costs it one failure, and when it returns it is
+asked again with the weight it had.
+"""
+
+import logging
+import re
+from dataclasses import dataclass
+from math import inf
+from time import monotonic, time
+from typing import Any
+
+from flwr.serverapp import Grid
+
+from fedcohort.flower.identity import NodeNames
+from fedcohort.flower.verdicts import Verdict
+
+log = logging.getLogger("flwr.fedcohort")
+REFRESH_PAUSE = 1.0  # seconds between two looks at the nodes during a round
+# Seconds. A node that is online for longer has no heartbeat, as in the simulation engine.
+NO_HEARTBEAT = 1e6
+
+
+@dataclass
+class Client:
+    """One client.
+
+    Attributes:
+        name: The name under which the client is known.
+        node: The node that the client is on; None while it is away.
+        sign_of_life: Time until which the node counts as online; each heartbeat moves it.
+        examples: The number of examples that the client last declared.
+        lost_at: Node and sign of life when the client was lost; None if it never was.
+    """
+
+    name: str
+    node: int | None = None
+    sign_of_life: float = 0.0
+    examples: float | None = None
+    lost_at: tuple[int, float] | None = None
+
+    @property
+    def is_available(self) -> bool:
+        """Whether the client is there and has shown life since it was lost."""
+        return self.node is not None and self.lost_at != (self.node, self.sign_of_life)
+
+
+class ClientRegistry:
+    """All clients ever seen, by index.
+
+    Args:
+        num_clients: Number of indices that are reserved for clients, also for those that have not
+            come yet. 0: every client gets its index when it comes.
+    """
+
+    def __init__(self, num_clients: int = 0) -> None:
+        self.clients: list[Client | None] = [None] * num_clients
+        self.node_names = NodeNames()
+        self._refreshed_at = -inf
+        self._reported_rivals: set[tuple[str, tuple[int, ...]]] = set()
+
+    def __len__(self) -> int:
+        return len(self.clients)
+
+    @property
+    def known(self) -> list[Client]:
+        """The clients that have come, in the order of their indices."""
+        return [client for client in self.clients if client is not None]
+
+    @property
+    def available(self) -> list[int]:
+        """The indices of the clients that can be asked now."""
+        indices = []
+        for index, client in enumerate(self.clients):
+            if client is not None and client.is_available:
+                indices.append(index)
+        return indices
+
+    @property
+    def examples(self) -> list[float | None]:
+        """The number of examples that each client last declared, by index."""
+        return [client.examples if client else None for client in self.clients]
+
+    def node(self, index: int) -> int:
+        """Return the node that a client is on now."""
+        client = self.clients[index]
+        if client is None or client.node is None:
+            raise ValueError(f"client {index} must be there to be asked, got one that is away")
+        return client.node
+
+    def name(self, index: int) -> str:
+        """Return a client's name; if nobody came for this index, the index itself."""
+        client = self.clients[index]
+        return client.name if client else str(index)
+
+    def refresh(self, grid: Grid) -> None:
+        """Notice who has come and who has left, and ask new nodes who they are."""
+        self.assign_nodes(self.list_nodes(grid))
+
+    def refresh_if_due(self, grid: Grid) -> None:
+        """Refresh unless the last time is less than a second ago."""
+        if monotonic() - self._refreshed_at >= REFRESH_PAUSE:
+            self.refresh(grid)
+
+    def list_nodes(self, grid: Grid) -> dict[int, Any]:
+        """Return the connected nodes by id, after asking the new ones who they are."""
+        self._refreshed_at = monotonic()
+        nodes = {node.node_id: node for node in grid.get_nodes()}
+        self.node_names.refresh(grid, nodes)
+        return nodes
+
+    def assign_nodes(self, nodes: dict[int, Any]) -> None:
+        """Give newcomers an index, and every client its node.
+
+        If several nodes claim one name, a registered node wins, then the node that connected last.
+        """
+        claims = self.node_names.claims(nodes)
+        newcomers = set(claims) - {client.name for client in self.known}
+        for name in sorted(newcomers, key=lambda name: (_natural_key(name), name)):
+            self._add(Client(name))
+
+        def priority(node: int) -> tuple[bool, str, int]:
+            return bool(nodes[node].name), nodes[node].last_activated_at, node
+
+        for client in self.known:
+            rivals = sorted(claims.get(client.name, []), key=priority)
+            if not rivals:
+                self._move(client, None)
+                continue
+            self._move(client, rivals[-1])
+            client.sign_of_life = float(nodes[rivals[-1]].online_until)
+            if len(rivals) > 1:
+                self._report_rivals(client.name, rivals)
+
+    def record_verdict(self, index: int, node: int, verdict: Verdict) -> None:
+        """Remember the examples of a client that returned a model, or that a client was lost.
+
+        Args:
+            index: The client's index.
+            node: The node on which the client was asked.
+            verdict: The verdict on its reply.
+        """
+        client = self.clients[index]
+        if client is None:
+            return
+        if verdict.status == "arrived":
+            client.examples = verdict.examples
+        has_heartbeat = 0 < client.sign_of_life < time() + NO_HEARTBEAT
+        if verdict.status == "lost" and client.node == node and has_heartbeat:
+            client.lost_at = (node, client.sign_of_life)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return names and declared examples by index; nodes are not kept."""
+        names = [client.name if client else None for client in self.clients]
+        return {"names": names, "examples": self.examples}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore the clients under the same indices."""
+        self.clients = []
+        for name, examples in zip(state["names"], state["examples"], strict=True):
+            client = None if name is None else Client(name, examples=examples)
+            self.clients.append(client)
+
+    def _add(self, newcomer: Client) -> None:
+        """Give a newcomer its index.
+
+        A client whose name is a number gets that index if it is free. Others get the first free
+        index, or a new one.
+        """
+        free = [index for index, client in enumerate(self.clients) if client is None]
+        number = int(newcomer.name) if re.fullmatch(r"[0-9]{1,18}", newcomer.name) else -1
+        if number in free:
+            self.clients[number] = newcomer
+        elif free:
+            self.clients[free[0]] = newcomer
+        else:
+            self.clients.append(newcomer)
+        log.info("client %s is known from now on", newcomer.name)
+
+    def _move(self, client: Client, node: int | None) -> None:
+        if node == client.node:
+            return
+        client.node = node
+        if node is None:
+            log.info("client %s has left", client.name)
+        else:
+            log.info("client %s is on node %d", client.name, node)
+
+    def _report_rivals(self, name: str, rivals: list[int]) -> None:
+        """Log once that several nodes claim one name."""
+        if (name, tuple(rivals)) in self._reported_rivals:
+            return
+        self._reported_rivals.add((name, tuple(rivals)))
+        log.warning("client %s is claimed by nodes %s: %d is asked", name, rivals, rivals[-1])
+
+
+def _natural_key(name: str) -> list[tuple[int, str]]:
+    """Return a sort key that puts client-2 before client-10.
+
+    Every second part is a number. Numbers are compared by their length first, then by their digits.
+    """
+    key = []
+    for position, part in enumerate(re.split(r"([0-9]+)", name)):
+        if position % 2:
+            digits = part.lstrip("0")
+            key.append((len(digits), digits))
+        else:
+            key.append((0, part))
+    return key

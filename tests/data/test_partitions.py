@@ -1,0 +1,67 @@
+"""What holds for every partition."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from problems import disjoint, same, sized, sizes_of
+
+from fedcohort.data import PARTITIONS
+from fedcohort.rng import stream
+
+
+@pytest.mark.parametrize("name", ["iid", "primary-label", "shards"])
+@given(problem=sized())
+def test_parts_are_disjoint_of_the_wanted_sizes_and_the_same_for_a_seed(name, problem):
+    labels, clients, seed, wish = problem
+    options = {"shards_per_client": 1} if name == "shards" else {}
+    parts = PARTITIONS[name](
+        labels, clients, stream(seed, "partition"), samples_per_client=wish, **options
+    )
+    assert disjoint(parts, len(labels))
+    assert all(part.dtype == np.int64 and (np.diff(part) > 0).all() for part in parts)
+    if wish is None:
+        assert sum(sizes_of(parts)) == len(labels)
+        assert max(sizes_of(parts)) - min(sizes_of(parts)) <= 1
+    else:
+        assert sizes_of(parts) == (wish if isinstance(wish, list) else [wish] * clients)
+    assert same(
+        parts,
+        PARTITIONS[name](
+            labels, clients, stream(seed, "partition"), samples_per_client=wish, **options
+        ),
+    )
+
+
+@pytest.mark.parametrize("name", ["iid", "primary-label", "dirichlet", "shards"])
+def test_another_seed_gives_another_partition(name):
+    labels = np.arange(400) % 10
+    assert not same(*(PARTITIONS[name](labels, 5, stream(seed, "partition")) for seed in (0, 1)))
+
+
+@pytest.mark.parametrize("name", ["iid", "primary-label", "dirichlet", "shards"])
+@pytest.mark.parametrize(
+    ("labels", "clients", "wish", "message"),
+    [
+        ([0, 1, 2], 4, None, "num_clients must be a whole number between 1 and 3, got 4"),
+        ([0, 1, 2], 0, None, "num_clients must be a whole number between 1 and 3, got 0"),
+        (
+            [0, 1, 2],
+            2,
+            2,
+            "samples_per_client must add up to at most 3, the samples there are, got 4",
+        ),
+        ([0, 1, 2], 2, 0, "samples_per_client must be a whole number at least 1, got 0"),
+        (
+            [0, 1, 2],
+            2,
+            [1, 1, 1],
+            "samples_per_client must be one number or one for each of 2 clients, got 3",
+        ),
+        ([], 1, None, "labels must hold at least one sample, got none"),
+        ([[0, 1]], 1, None, r"labels must be whole numbers of shape \[N\]"),
+        ([0.5, 1.0], 1, None, r"labels must be whole numbers of shape \[N\], got float64"),
+    ],
+)
+def test_what_cannot_be_dealt_is_refused(name, labels, clients, wish, message):
+    with pytest.raises(ValueError, match=message):
+        PARTITIONS[name](labels, clients, stream(0, "partition"), samples_per_client=wish)
