@@ -57,7 +57,7 @@ def test_what_was_written_is_read_again(folder):
 def test_records_without_something_are_refused_by_name(folder, name):
     rundir.save_records(folder, 0, {key: values for key, values in chunk().items() if key != name})
     with pytest.raises(ValueError, match=f"records must hold {name} of every round"):
-        load_comparison(folder, OF).records
+        load_comparison(folder, OF)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_records_that_cannot_be_of_the_run_are_refused(folder, damage, said):
         folder, 0, {name: np.asarray(values) for name, values in (chunk() | damage).items()}
     )
     for read in (
-        lambda: load_comparison(folder, OF).records,
+        lambda: load_comparison(folder, OF),
         lambda: load_chunk(folder / "records" / "0000000.npz", OF),
         lambda: gather_results(folder),
     ):

@@ -89,8 +89,8 @@ def reproduce(
 ) -> None:
     """Reproduce artefacts of the paper.
 
-    Names: figure3, figure4, regret, table2, figure5, table3, figure6, figure7, server_step,
-    ablations, claims, or all. The same command goes on where it stopped.
+    Names: figure3, figure4, regret, table2, figure5, table3, figure6, figure7,
+    server_step, ablations, claims, or all. The same command goes on where it stopped.
 
     Example: fedcohort reproduce table3 --device cuda --seeds 3 --time-budget 25
     """
