@@ -1,27 +1,26 @@
-"""The benchmark suite: figures of one run on one machine, medians with spread, ratios rather than promises."""
+"""The benchmark suite: what this machine measures, as medians with quartiles.
+
+Ratios compare measurements that took turns in the same run. A benchmark is a function of
+`quick`, whether to measure briefly, that returns the rows of a table and a description of the
+machine.
+"""
 
 from collections.abc import Callable
 
-from fedcohort.bench.machine import Row
-from fedcohort.bench.selection import selection
+from fedcohort.bench.measurement import Row
+from fedcohort.bench.selection import measure_selection
+
+Benchmark = Callable[[bool], tuple[list[Row], str]]
 
 
-def learning(quick: bool = False) -> tuple[list[Row], str]:
-    """Measure local updates; PyTorch is loaded here, not before."""
-    from fedcohort.bench.learning import learning as measure
+def _measure_learning(quick: bool) -> tuple[list[Row], str]:
+    # Imported here, not at the top: the other benchmarks must not load PyTorch.
+    from fedcohort.bench.learning import measure_learning
 
-    return measure(quick)
-
-
-def flower(quick: bool = False) -> tuple[list[Row], str]:
-    """Measure rounds on Flower beside its own FedAvg; Flower is loaded here, not before."""
-    from fedcohort.bench.flower import flower as measure
-
-    return measure(quick)
+    return measure_learning(quick)
 
 
-BENCHES: dict[str, Callable[[bool], tuple[list[Row], str]]] = {
-    "selection": selection,
-    "learning": learning,
-    "flower": flower,
+BENCHES: dict[str, Benchmark] = {
+    "selection": measure_selection,
+    "learning": _measure_learning,
 }

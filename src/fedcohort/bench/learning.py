@@ -1,6 +1,8 @@
-"""Learning: whole rounds beside a bare PyTorch script on a CPU, and beside one client after the other on a GPU.
+"""How fast learning is: whole rounds of training.
 
-The data are noise of the paper's shapes: 450 samples per client, batches of 40, one to four epochs, 20 clients a round.
+On a CPU the engine takes turns with a bare PyTorch script. On a GPU many runs in lock-step stand
+beside one client after the other. The data are noise in the shapes of the paper: 450 training
+samples per client, batches of 40, one to four epochs, 20 clients asked in each round.
 """
 
 import multiprocessing
@@ -13,142 +15,174 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from fedcohort.arrays import Bools, Ints
-from fedcohort.bench.machine import Row, machine, row
+from fedcohort.arrays import Bools, Floats, Ints
+from fedcohort.bench.measurement import Row, describe_machine, make_row
 from fedcohort.learning import Engine, Options, Run, Sgd, make_model
 from fedcohort.learning.weights import flat_weights, named_weights
 from fedcohort.rng import stream
 from fedcohort.world.classes import class_rates
 from fedcohort.world.durations import local_epochs
 
-CLIENTS, COHORT, SAMPLES = 100, 20, 500
+CLIENTS = 100
+COHORT = 20
+SAMPLES = 500  # of each client
+TRAINING_SAMPLES = 450  # of these; the client reserves the rest for testing
 SHAPES: dict[str, tuple[tuple[int, ...], int]] = {
     "emnist-cnn": ((1, 28, 28), 26),
     "cifar-cnn": ((3, 32, 32), 10),
 }
 
 
-def learning(quick: bool = False) -> tuple[list[Row], str]:
-    """Measure on the GPU if there is one, else on the CPU."""
+def measure_learning(quick: bool = False) -> tuple[list[Row], str]:
+    """Measure on the GPU if there is one, else on the CPU.
+
+    Args:
+        quick: Whether to measure fewer rounds.
+
+    Returns:
+        The rows of the table and a description of the machine.
+    """
+    torch_version = f"PyTorch {torch.__version__}"
     if torch.cuda.is_available():
-        return on_gpu(
-            quick
-        ), f"{machine()}, {torch.cuda.get_device_name()}, PyTorch {torch.__version__}"
-    return on_cpu("emnist-cnn", 2 if quick else 5), f"{machine()}, PyTorch {torch.__version__}"
+        rows = measure_on_gpu(rounds=4 if quick else 8)
+        return rows, f"{describe_machine()}, {torch.cuda.get_device_name()}, {torch_version}"
+    rows = measure_on_cpu("emnist-cnn", rounds=2 if quick else 5)
+    return rows, f"{describe_machine()}, {torch_version}"
 
 
-def noise(model: str) -> tuple[Tensor, Tensor]:
-    """Return samples and labels of a model's shape for all clients."""
-    shape, classes = SHAPES[model]
-    chance = stream(0, "bench")
-    x = chance.standard_normal((CLIENTS * SAMPLES, *shape), dtype=np.float32)
-    return torch.from_numpy(x), torch.from_numpy(chance.integers(0, classes, len(x)))
+def measure_on_gpu(rounds: int) -> list[Row]:
+    """Measure client-steps per second, with a test of all runs in every round.
 
-
-def engine(model: str, runs: int, options: Options) -> Engine:
-    """Return an engine for so many runs, every second one FedProx; each client reserves a tenth."""
-    shape, classes = SHAPES[model]
-    train = [np.arange(SAMPLES * i, SAMPLES * i + 450) for i in range(CLIENTS)]
-    test = np.concatenate([np.arange(SAMPLES * i + 450, SAMPLES * (i + 1)) for i in range(CLIENTS)])
-    kinds = [
-        Run(seed, train, test, local_epochs(CLIENTS, seed), mu=0.5 * (seed % 2))
-        for seed in range(runs)
-    ]
-    return Engine(
-        [make_model(model, shape, classes, 0)] * runs, *noise(model), kinds, Sgd(), options
-    )
-
-
-def cohorts(runs: int, round: int) -> tuple[Ints, Bools]:
-    """Return who is asked and whose update arrives, under random selection."""
-    chance = stream(round, "bench cohorts")
-    clients = np.sort(
-        np.stack([chance.permutation(CLIENTS)[:COHORT] for _ in range(runs)]), axis=-1
-    )
-    return clients, chance.random(clients.shape) < class_rates(CLIENTS)[clients]
-
-
-def on_gpu(quick: bool) -> list[Row]:
-    """Measure client-steps per second, one SGD step on a batch of 40, evaluation of all runs in every round included."""
-    cases = [("one client after the other, 1 run, float32", 1, Options("cuda", mode="one-by-one"))]
+    A client-step is one SGD step on a batch of 40. The first two rounds compile and warm up.
+    """
+    alone = Options("cuda", mode="one-by-one")
+    rows = [_measure_speed("one client after the other, 1 run, float32", 1, alone, rounds)]
     for precision in ("float32", "tf32", "bf16"):
-        cases.append(
-            (
-                f"28 runs in lock-step, {precision}, compiled",
-                28,
-                Options("cuda", precision, compiled=True),
-            )
-        )
-    rows = []
-    for name, runs, options in cases:
-        trial, speeds = engine("cifar-cnn", runs, options), []
-        for round in range(4 if quick else 8):
-            before, start = trial.client_steps, perf_counter()
-            trial.train(round, *cohorts(runs, round))
-            trial.evaluate()
-            speeds.append((trial.client_steps - before) / (perf_counter() - start))
-        rows.append(row(name, "client-steps/s", 1.0, speeds[2:]))  # compiled and warm
+        options = Options("cuda", precision, compiled=True)
+        what = f"28 runs in lock-step, {precision}, compiled"
+        rows.append(_measure_speed(what, 28, options, rounds))
     return rows
 
 
-def on_cpu(model: str, repeats: int) -> list[Row]:
-    """Time rounds of 20 clients, ours and bare PyTorch taking turns: two processes of one thread, longest job first."""
-    trial = engine(model, 1, Options())
-    ours, bare = [], []
+def measure_on_cpu(model: str, rounds: int) -> list[Row]:
+    """Time rounds of 20 clients, by turns ours and of bare PyTorch.
+
+    The bare script has one process per core, of one thread each, and trains the longest job
+    first. The first round warms up.
+    """
+    engine = make_engine(model, 1, Options())
+    everyone = np.ones((1, COHORT), dtype=np.bool_)
+    own_seconds = []
+    bare_seconds = []
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(trial.workers.count, context, _bare_setup, (model,)) as pool:
-        for round in range(repeats + 1):
-            clients, everyone = cohorts(1, round)[0], np.ones((1, COHORT), dtype=np.bool_)
+    with ProcessPoolExecutor(engine.workers.count, context, _set_up_process, (model,)) as pool:
+        for round in range(1 + rounds):
+            clients, _ = draw_cohorts(1, round)
             start = perf_counter()
-            _bare_round(pool, trial, clients[0])
+            _play_bare_round(pool, engine, clients[0])
             middle = perf_counter()
-            trial.train(round, clients, everyone)
-            ours.append(perf_counter() - middle)
-            bare.append(middle - start)
-    ours, bare = ours[1:], bare[1:]  # the first warms up
-    about = f"{model}, {COHORT} clients of 450 samples"
-    ratios = [b / a for a, b in zip(ours, bare, strict=True)]
+            engine.train(round, clients, everyone)
+            own_seconds.append(perf_counter() - middle)
+            bare_seconds.append(middle - start)
+    own_seconds = own_seconds[1:]
+    bare_seconds = bare_seconds[1:]
+
+    ratios = (np.array(bare_seconds) / np.array(own_seconds)).tolist()
+    name = f"{model}, {COHORT} clients of {TRAINING_SAMPLES} samples"
+    bare_name = f"{name}: bare PyTorch, {engine.workers.count} processes, a round"
     return [
-        row(f"{about}: fedcohort ({trial.mode}), a round", "s", 1.0, ours),
-        row(f"{about}: bare PyTorch, {trial.workers.count} processes, a round", "s", 1.0, bare),
-        row("bare / fedcohort", "×", 1.0, ratios),
+        make_row(f"{name}: fedcohort ({engine.mode}), a round", "s", 1.0, own_seconds),
+        make_row(bare_name, "s", 1.0, bare_seconds),
+        make_row("bare / fedcohort", "×", 1.0, ratios),
     ]
 
 
-def _bare_round(pool: ProcessPoolExecutor, trial: Engine, clients: Ints) -> None:
-    """Train each client in a process of its own and average, as a script without a framework would."""
-    epochs = trial.runs[0].epochs
-    order = sorted(clients.tolist(), key=lambda client: -epochs[client])
-    weights = trial.models[0].numpy()
-    returned = list(
-        pool.map(_bare_client, [(weights, client, int(epochs[client])) for client in order])
-    )
-    np.mean(np.stack(returned), axis=0)
+def make_engine(model: str, num_runs: int, options: Options) -> Engine:
+    """Return an engine for some runs, every second one FedProx."""
+    shape, classes = SHAPES[model]
+    train = []
+    test = []
+    for client in range(CLIENTS):
+        first = SAMPLES * client
+        train.append(np.arange(first, first + TRAINING_SAMPLES))
+        test.append(np.arange(first + TRAINING_SAMPLES, first + SAMPLES))
+
+    runs = []
+    for seed in range(num_runs):
+        epochs = local_epochs(CLIENTS, seed)
+        runs.append(Run(seed, train, np.concatenate(test), epochs, mu=0.5 * (seed % 2)))
+    modules = [make_model(model, shape, classes, 0)] * num_runs
+    x, y = make_noise(model)
+    return Engine(modules, x, y, runs, Sgd(), options)
 
 
-_bare: dict[str, Any] = {}
+def make_noise(model: str) -> tuple[Tensor, Tensor]:
+    """Return random inputs and labels for all clients, in the model's shape."""
+    shape, classes = SHAPES[model]
+    rng = stream(0, "bench")
+    x = rng.standard_normal((CLIENTS * SAMPLES, *shape), dtype=np.float32)
+    y = rng.integers(0, classes, len(x))
+    return torch.from_numpy(x), torch.from_numpy(y)
 
 
-def _bare_setup(model: str) -> None:
+def draw_cohorts(runs: int, round: int) -> tuple[Ints, Bools]:
+    """Return who is asked and whose update arrives, both [runs, k], at random."""
+    rng = stream(round, "bench cohorts")
+    clients = np.stack([rng.permutation(CLIENTS)[:COHORT] for _ in range(runs)])
+    clients = np.sort(clients, axis=-1)
+    return clients, rng.random(clients.shape) < class_rates(CLIENTS)[clients]
+
+
+def _measure_speed(what: str, runs: int, options: Options, rounds: int) -> Row:
+    engine = make_engine("cifar-cnn", runs, options)
+    speeds = []
+    for round in range(rounds):
+        steps_before = engine.client_steps
+        start = perf_counter()
+        engine.train(round, *draw_cohorts(runs, round))
+        engine.evaluate()
+        speeds.append((engine.client_steps - steps_before) / (perf_counter() - start))
+    return make_row(what, "client-steps/s", 1.0, speeds[2:])
+
+
+def _play_bare_round(pool: ProcessPoolExecutor, engine: Engine, clients: Ints) -> None:
+    """Train each client in some process and average, as a script without a framework does."""
+    epochs = engine.runs[0].epochs
+    weights = engine.models[0].numpy()
+    longest_first = sorted(clients.tolist(), key=lambda client: -epochs[client])
+    tasks = [(weights, client, int(epochs[client])) for client in longest_first]
+    np.mean(np.stack(list(pool.map(_train_bare_client, tasks))), axis=0)
+
+
+_process: dict[str, Any] = {}  # data and model of a process of the bare script
+
+
+def _set_up_process(model: str) -> None:
     torch.set_num_threads(1)
-    _bare["x"], _bare["y"] = noise(model)
-    _bare["module"] = make_model(model, *SHAPES[model], 0)
+    _process["x"], _process["y"] = make_noise(model)
+    _process["module"] = make_model(model, *SHAPES[model], 0)
 
 
-def _bare_client(task: tuple[Any, int, int]) -> Any:
+def _train_bare_client(task: tuple[Any, int, int]) -> Floats:
+    """Return the trained weights of one client."""
     weights, client, epochs = task
-    module, sgd = _bare["module"], Sgd()
+    module = _process["module"]
+    sgd = Sgd()
+    start = named_weights(torch.from_numpy(weights), module)
     with torch.no_grad():
-        for parameter, value in zip(
-            module.parameters(), named_weights(torch.from_numpy(weights), module).values(), strict=True
-        ):
-            parameter.copy_(value)
+        for name, parameter in module.named_parameters():
+            parameter.copy_(start[name])
+
     optimiser = torch.optim.SGD(module.parameters(), lr=sgd.rate, momentum=sgd.momentum)
-    mine = torch.arange(SAMPLES * client, SAMPLES * client + 450)
-    chance = torch.Generator().manual_seed(client)
+    first = SAMPLES * client
+    samples = torch.arange(first, first + TRAINING_SAMPLES)
+    generator = torch.Generator().manual_seed(client)
     for _ in range(epochs):
-        for batch in torch.split(mine[torch.randperm(450, generator=chance)], sgd.batch_size):
+        order = samples[torch.randperm(TRAINING_SAMPLES, generator=generator)]
+        for batch in torch.split(order, sgd.batch_size):
             optimiser.zero_grad()
-            cross_entropy(module(_bare["x"][batch]), _bare["y"][batch]).backward()  # type: ignore[no-untyped-call]
+            loss = cross_entropy(module(_process["x"][batch]), _process["y"][batch])
+            loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
-    return flat_weights(module).numpy()
+    trained: Floats = flat_weights(module).numpy()
+    return trained

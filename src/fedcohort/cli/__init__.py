@@ -167,7 +167,9 @@ def bench(
         bool, typer.Option("--json", help="Print the table as JSON and nothing else.")
     ] = False,
 ) -> None:
-    """Measure on this machine: medians and spread, ratios within one run. Names: selection, learning, flower.
+    """Measure this machine: medians with quartiles, ratios within one run.
+
+    Names: selection, learning.
 
     Example: fedcohort bench selection
     """

@@ -1,4 +1,4 @@
-"""A client that returns what it was sent: all that is left to time is the round itself."""
+"""A client that returns the model unchanged, so that the round alone takes time."""
 
 from flwr.app import Context, Message, MetricRecord, RecordDict
 
@@ -11,6 +11,5 @@ app = client_app()
 def train(message: Message, context: Context) -> Message:
     """Return the model."""
     metrics = MetricRecord({"num-examples": 1})
-    return Message(
-        RecordDict({"arrays": message.content["arrays"], "metrics": metrics}), reply_to=message
-    )
+    content = RecordDict({"arrays": message.content["arrays"], "metrics": metrics})
+    return Message(content, reply_to=message)

@@ -1,0 +1,1 @@
+"""Stock FedAvg and CohortStrategy by turns, on clients that return the model unchanged."""

@@ -1,1 +1,0 @@
-"""Stock FedAvg and CohortStrategy by turns, on clients that return the model as it came."""

@@ -1,0 +1,51 @@
+"""What every benchmark reports: the machine, and each measurement with its spread."""
+
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedcohort.lab.folder import commit_of
+
+Row = dict[str, Any]
+
+
+def describe_machine() -> str:
+    """Return the processor, the number of cores and the versions that were measured."""
+    python = f"Python {platform.python_version()}"
+    numpy = f"NumPy {np.__version__}"
+    commit = f"commit {commit_of(Path(__file__))}"
+    return f"{_processor()}, {os.cpu_count()} cores, {python}, {numpy}, {commit}"
+
+
+def make_row(what: str, unit: str, scale: float, values: list[float]) -> Row:
+    """Return one row of a benchmark's table: the median and the quartiles of its values.
+
+    Args:
+        what: What was measured.
+        unit: Unit of the scaled values.
+        scale: Factor from the values to the unit.
+        values: Repeated measurements.
+    """
+    low, median, high = np.percentile(values, [25, 50, 75]) * scale
+    return {
+        "what": what,
+        "median": float(median),
+        "Q1": float(low),
+        "Q3": float(high),
+        "unit": unit,
+        "n": len(values),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    for line in lines:
+        if line.startswith("model name"):
+            return line.split(":")[1].strip()
+    return platform.machine()
