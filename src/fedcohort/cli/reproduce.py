@@ -22,7 +22,7 @@ def reproduce(
     names: Annotated[list[str], typer.Argument(autocompletion=lambda: [*NAMES, "all"])],
     seeds: Annotated[
         int | None,
-        typer.Option(help="Number of runs of each kind; the default is each artefact's own."),
+        typer.Option(help="Number of runs of each kind."),
     ] = None,
     first_seed: Annotated[
         int | None, typer.Option(help="Seed of the first; the others count up.")
@@ -90,7 +90,7 @@ def reproduce(
     """Reproduce artefacts of the paper.
 
     Names: figure3, figure4, regret, table2, figure5, table3, figure6, figure7,
-    server_step, ablations, claims, or all. The same command goes on where it stopped.
+    server_step, ablations, claims, all. The same command goes on where it stopped.
 
     Example: fedcohort reproduce table3 --device cuda --seeds 3 --time-budget 25
     """
