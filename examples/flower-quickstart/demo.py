@@ -1,8 +1,9 @@
-"""Five real clients on this machine: one is slow, one is killed while it trains and comes back, one returns nonsense.
+"""Five real clients on this machine: one is slow, one is killed and returns, one sends NaNs.
 
     python demo.py [FOLDER]        # or, in the project's root: make flower-demo
 
-Starts a SuperLink and five SuperNodes, runs the quickstart app on them, shows every round, and ends every process.
+The demonstration starts a SuperLink and five SuperNodes, runs the quickstart app on them, shows
+every round, and ends every process.
 """
 
 import sys
@@ -11,14 +12,16 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
+from local_federation import LocalFederation
 from rich.console import Console
 
-from fedcohort.flower.loopback import Loopback
 from fedcohort.lab.folder import load_journal
 
 APP = Path(__file__).parent
 FAULTS = {"0": "", "1": "", "2": "", "3": "slow", "4": "broken"}
-VICTIM, ROUNDS, DEADLINE = "2", 8, 25.0
+VICTIM = "2"
+ROUNDS = 8
+DEADLINE = 25.0  # seconds
 COLOURS = {
     "arrived": "green",
     "stopped": "yellow",
@@ -26,93 +29,123 @@ COLOURS = {
     "lost": "red",
     "failed": "red",
 }
-console = Console(highlight=False)
+console = Console(highlight=False, soft_wrap=True)
 
 
 def main() -> int:
-    """Play the demonstration; 0 if every round ended in time and nothing is left running."""
-    folder = (
-        Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.mkdtemp(prefix="fedcohort-demo-"))
-    )
-    with Loopback(folder) as lab:
+    """Return 0 if the run completes, every round ends in time, and no process is left."""
+    if len(sys.argv) > 1:
+        folder = Path(sys.argv[1])
+    else:
+        folder = Path(tempfile.mkdtemp(prefix="fedcohort-demo-"))
+
+    with LocalFederation(folder) as federation:
         console.print(
-            "A SuperLink and five SuperNodes: 3 is slow, 4 returns NaNs, 2 will be killed while it trains."
+            "A SuperLink and five SuperNodes: 3 is slow, 4 returns NaNs, "
+            "2 will be killed while it trains."
         )
-        lab.start_link()
+        federation.start_link()
         for client in FAULTS:
-            start(lab, client)
+            start_client(federation, client)
         config = {
             "folder": str(folder / "state"),
             "num-rounds": ROUNDS,
             "deadline": DEADLINE,
             "cohort-size": 4,
         }
-        run = lab.submit(APP, config)
-        rows = watch(lab, run, folder / "state" / "rounds.jsonl")
-        status = lab.status(run)
-    left = lab.alive()
+        run = federation.submit(APP, config)
+        rows = Demonstration(federation, run, folder / "state").play()
+        status = federation.status(run)
+
+    left = federation.alive()
     late = [row["round"] for row in rows if row["seconds"] > DEADLINE + 2]
     console.print(
-        f"Run {status}. Rounds later than the deadline + 2 s: {late or 'none'}. Processes left: {left or 'none'}.",
-        soft_wrap=True,
+        f"Run {status}. Rounds later than the deadline + 2 s: {late or 'none'}. "
+        f"Processes left: {left or 'none'}."
     )
-    console.print(f"Journal and state: {folder / 'state'}", soft_wrap=True)
-    return 0 if status == "finished:completed" and not late and not left else 1
+    console.print(f"Journal and state: {folder / 'state'}")
+    succeeded = status == "finished:completed" and not late and not left
+    return 0 if succeeded else 1
 
 
-def start(lab: Loopback, client: str) -> None:
+def start_client(federation: LocalFederation, client: str) -> None:
     """Start a client's SuperNode with its fault, if it has one."""
-    lab.start_node(f"client-{client}", {"client-id": client, "fault": FAULTS[client]})
+    federation.start_node(f"client-{client}", {"client-id": client, "fault": FAULTS[client]})
 
 
-def watch(lab: Loopback, run: int, journal: Path) -> list[dict[str, Any]]:
-    """Show every round as it ends; kill the victim at work after the second round, and bring it back two rounds later."""
-    rows: list[dict[str, Any]] = []
-    say("round", "seconds", "probability of 0, 1, 2, 3, 4", "asked, and what came of it")
-    killed_after, end = None, monotonic() + 90 + ROUNDS * (DEADLINE + 5)
-    worked = 0
-    while len(rows) < ROUNDS and monotonic() < end and not finished(lab, run):
-        known = load_journal(journal.parent) if journal.exists() else []
-        for row in known[len(rows) :]:
-            rows.append(row)
-            chances = "  ".join(f"{row['probabilities'].get(client, 0):.2f}" for client in FAULTS)
-            fates = [
-                f"{each['client']} [{COLOURS[each['status']]}]{each['status']}[/]"
-                for each in row["asked"]
-            ]
-            say(str(row["round"]), f"{row['seconds']:.1f}", chances, ", ".join(fates))
-        trained = lab.log(f"client-{VICTIM}").count("Receiving: train message")
-        if killed_after is None and len(rows) >= 2 and trained > worked:
-            lab.kill(f"client-{VICTIM}")
-            killed_after = len(rows)
-            console.print(f"[red]client {VICTIM} is killed while it trains[/]")
-        elif (
-            killed_after is not None
-            and f"client-{VICTIM}" not in lab.processes
-            and len(rows) >= killed_after + 2
-        ):
-            start(lab, VICTIM)
+class Demonstration:
+    """Shows each round as it ends, kills the victim at work, and starts it again later."""
+
+    def __init__(self, federation: LocalFederation, run: int, state: Path) -> None:
+        self.federation = federation
+        self.run = run
+        self.state = state
+        self.rows: list[dict[str, Any]] = []
+        self.trainings = 0  # how often the victim has begun to train
+        self.killed_after: int | None = None  # rounds that were over when the victim was killed
+        self.status_asked_at = monotonic()
+
+    def play(self) -> list[dict[str, Any]]:
+        """Return the rows of the journal when the run is over."""
+        print_columns(
+            "round", "seconds", "probability of 0, 1, 2, 3, 4", "asked, and what came of it"
+        )
+        end = monotonic() + 90 + ROUNDS * (DEADLINE + 5)
+        while len(self.rows) < ROUNDS and monotonic() < end and not self.is_finished():
+            self.show_new_rounds()
+            self.kill_or_restart_victim()
+            sleep(0.5)
+        self.federation.wait(self.run, 30.0)
+        return self.rows
+
+    def show_new_rounds(self) -> None:
+        """Print the rounds that have ended since the last call."""
+        if not (self.state / "rounds.jsonl").exists():
+            return
+        for row in load_journal(self.state)[len(self.rows) :]:
+            self.rows.append(row)
+            probabilities = [f"{row['probabilities'].get(client, 0):.2f}" for client in FAULTS]
+            asked = []
+            for entry in row["asked"]:
+                colour = COLOURS[entry["status"]]
+                asked.append(f"{entry['client']} [{colour}]{entry['status']}[/]")
+            print_columns(
+                str(row["round"]),
+                f"{row['seconds']:.1f}",
+                "  ".join(probabilities),
+                ", ".join(asked),
+            )
+
+    def kill_or_restart_victim(self) -> None:
+        """Kill the victim when it trains after round 2, and start it again two rounds later."""
+        name = f"client-{VICTIM}"
+        trainings = self.federation.log(name).count("Receiving: train message")
+        is_at_work = trainings > self.trainings
+        self.trainings = trainings
+
+        if self.killed_after is None:
+            if len(self.rows) >= 2 and is_at_work:
+                self.federation.kill(name)
+                self.killed_after = len(self.rows)
+                console.print(f"[red]client {VICTIM} is killed while it trains[/]")
+            return
+
+        is_away = name not in self.federation.processes
+        if is_away and len(self.rows) >= self.killed_after + 2:
+            start_client(self.federation, VICTIM)
             console.print(f"[green]client {VICTIM} is started again[/]")
-        worked = trained
-        sleep(0.5)
-    lab.wait(run, 30.0)
-    return rows
+
+    def is_finished(self) -> bool:
+        """Ask Flower at most every 15 s whether the run is over; each question is a process."""
+        if monotonic() - self.status_asked_at < 15:
+            return False
+        self.status_asked_at = monotonic()
+        return self.federation.status(self.run).startswith("finished")
 
 
-def finished(lab: Loopback, run: int) -> bool:
-    """Ask Flower seldom: every question is a process of its own."""
-    if monotonic() - finished.asked < 15:
-        return False
-    finished.asked = monotonic()
-    return lab.status(run).startswith("finished")
-
-
-finished.asked = monotonic()
-
-
-def say(round: str, seconds: str, chances: str, fates: str) -> None:
-    """Print a line with columns."""
-    console.print(f"{round:>5}  {seconds:>7}  {chances:<28}  {fates}", soft_wrap=True)
+def print_columns(round: str, seconds: str, probabilities: str, asked: str) -> None:
+    """Print one line of the table."""
+    console.print(f"{round:>5}  {seconds:>7}  {probabilities:<28}  {asked}")
 
 
 if __name__ == "__main__":

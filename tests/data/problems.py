@@ -29,15 +29,19 @@ def sized(draw):
 
 
 def sizes_of(parts):
+    """Return the number of samples of each client."""
     return [len(part) for part in parts]
 
 
-def disjoint(parts, count):
-    every = np.concatenate(parts)
-    return len(np.unique(every)) == len(every) and every.min() >= 0 and every.max() < count
+def is_disjoint(parts, count):
+    """Return whether no sample has two owners, and all samples lie in 0 .. count - 1."""
+    samples = np.concatenate(parts)
+    is_distinct = len(np.unique(samples)) == len(samples)
+    return is_distinct and samples.min() >= 0 and samples.max() < count
 
 
-def same(parts, others):
+def is_same(parts, others):
+    """Return whether two partitions are equal."""
     return len(parts) == len(others) and all(
         np.array_equal(a, b) for a, b in zip(parts, others, strict=True)
     )

@@ -14,7 +14,8 @@ from fedcohort.rng import stream
     st.integers(1, 9),
 )
 def test_natural_owners_keep_their_own_samples(column, seed, most):
-    owners, labels = np.unique(column), np.zeros(len(column), int)
+    owners = np.unique(column)
+    labels = np.zeros(len(column), int)
     parts = by_client(labels, None, stream(seed, "partition"), clients=column)
     assert [set(np.array(column)[part]) for part in parts] == [{owner} for owner in owners]
     assert sum(sizes_of(parts)) == len(column)

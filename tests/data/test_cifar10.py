@@ -13,18 +13,17 @@ from fedcohort.data.directories import find_or_download
 RECORDS = 4
 
 
-def get(folder):
+def load_from(folder):
     return find_or_download(cifar10_source(RECORDS), folder, False, None)
 
 
-def same(data, batches):
+def assert_same(data, batches):
     *train, (test_x, test_y) = batches.values()
     np.testing.assert_array_equal(data.x.reshape(-1, 3072), np.concatenate([x for x, _ in train]))
     np.testing.assert_array_equal(data.y, np.concatenate([y for _, y in train]))
     np.testing.assert_array_equal(data.test_x.reshape(-1, 3072), test_x)
     np.testing.assert_array_equal(data.test_y, test_y)
     assert data.x.shape == (5 * RECORDS, 3, 32, 32)
-    return True
 
 
 def python3_pickle(x, y, protocol=2):
@@ -42,15 +41,15 @@ PICKLED = {
 def test_the_binary_version_is_read_from_its_folder(tmp_path, place):
     batches = cifar_batches(RECORDS)
     put(tmp_path / place, cifar_binary(batches))
-    assert same(get(tmp_path), batches)
-    assert same(get(tmp_path / place), batches)
+    assert_same(load_from(tmp_path), batches)
+    assert_same(load_from(tmp_path / place), batches)
 
 
 def test_batches_may_be_gzipped_one_by_one(tmp_path):
     batches = cifar_batches(RECORDS)
     files = {f"{name}.gz": gzip.compress(data) for name, data in cifar_binary(batches).items()}
     put(tmp_path / "cifar10", files)
-    assert same(get(tmp_path), batches)
+    assert_same(load_from(tmp_path), batches)
 
 
 def test_a_pixel_is_where_the_format_says_red_green_blue_row_by_row():
@@ -68,7 +67,7 @@ def test_the_python_version_is_read_whoever_pickled_it(tmp_path, version):
         tmp_path / "cifar-10-batches-py",
         {name: PICKLED[version](x, y) for name, (x, y) in batches.items()},
     )
-    assert same(get(tmp_path), batches)
+    assert_same(load_from(tmp_path), batches)
 
 
 def test_both_versions_are_read_from_their_archives_and_nothing_is_unpacked(tmp_path):
@@ -78,10 +77,10 @@ def test_both_versions_are_read_from_their_archives_and_nothing_is_unpacked(tmp_
         {n: python2_pickle(x, y) for n, (x, y) in batches.items()},
         "cifar-10-batches-py",
     )
-    assert same(get(tmp_path), batches)
+    assert_same(load_from(tmp_path), batches)
     other = cifar_batches(RECORDS, seed=1)
     tar(tmp_path / "cifar-10-binary.tar.gz", cifar_binary(other), "cifar-10-batches-bin")
-    assert same(get(tmp_path), other)  # the version without pickles comes first
+    assert_same(load_from(tmp_path), other)  # the version without pickles comes first
     assert len(list(tmp_path.iterdir())) == 2
 
 
@@ -93,14 +92,12 @@ def test_an_archive_cannot_write_outside_nor_smuggle_in_a_link(tmp_path):
             member = tarfile.TarInfo(f"../../{name}")
             member.size = len(data)
             if name == "test_batch.bin":
-                member.type, member.linkname, member.size = (
-                    tarfile.SYMTYPE,
-                    str(tmp_path / "secret"),
-                    0,
-                )
+                member.type = tarfile.SYMTYPE
+                member.linkname = str(tmp_path / "secret")
+                member.size = 0
             archive.addfile(member, io.BytesIO(data))
     with pytest.raises(ValueError, match=r"lacks test_batch\.bin"):
-        get(tmp_path)
+        load_from(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cifar-10-binary.tar.gz", "secret"]
 
 
@@ -109,7 +106,7 @@ def test_a_truncated_archive_is_refused(tmp_path):
     tar(path, cifar_binary(cifar_batches(RECORDS)), "cifar-10-batches-bin")
     path.write_bytes(path.read_bytes()[:20_000])
     with pytest.raises(ValueError, match="is damaged or truncated"):
-        get(tmp_path)
+        load_from(tmp_path)
 
 
 @pytest.mark.parametrize("cut", [1, 3073])

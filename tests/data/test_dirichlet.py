@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import disjoint, problems, same, sizes_of
+from problems import is_disjoint, is_same, problems, sizes_of
 
 from fedcohort.data import label_counts
 from fedcohort.data.partitions.dirichlet import dirichlet
@@ -17,19 +17,18 @@ def test_dirichlet_deals_every_sample_once_and_leaves_no_client_below_the_least(
     each = len(labels) // clients if some else None
     options = {"alpha": alpha, "min_size": 1, "samples_per_client": each}
     parts = dirichlet(labels, clients, stream(seed, "partition"), **options)
-    assert disjoint(parts, len(labels))
+    assert is_disjoint(parts, len(labels))
     assert sum(sizes_of(parts)) == (each * clients if some else len(labels))
     assert min(sizes_of(parts)) >= 1
-    assert same(parts, dirichlet(labels, clients, stream(seed, "partition"), **options))
+    assert is_same(parts, dirichlet(labels, clients, stream(seed, "partition"), **options))
 
 
 def test_a_small_alpha_separates_the_labels_and_a_large_one_mixes_them():
     labels = np.arange(10_000) % 10
 
     def purity(alpha):
-        counts = label_counts(
-            labels, dirichlet(labels, 10, stream(0, "partition"), alpha=alpha), 10
-        )
+        parts = dirichlet(labels, 10, stream(0, "partition"), alpha=alpha)
+        counts = label_counts(labels, parts, 10)
         return (counts.max(axis=1) / counts.sum(axis=1)).mean()
 
     assert purity(0.1) > 0.4
@@ -37,13 +36,14 @@ def test_a_small_alpha_separates_the_labels_and_a_large_one_mixes_them():
 
 
 def test_dirichlet_shares_have_the_stated_mean_and_spread():
-    labels, alpha, clients = np.zeros(1000, int), 2.0, 4
-    sizes = np.array(
-        [
-            sizes_of(dirichlet(labels, clients, stream(s, "partition"), alpha=alpha, min_size=1))
-            for s in range(2000)
-        ]
-    )
+    labels = np.zeros(1000, int)
+    alpha = 2.0
+    clients = 4
+    draws = []
+    for seed in range(2000):
+        rng = stream(seed, "partition")
+        draws.append(sizes_of(dirichlet(labels, clients, rng, alpha=alpha, min_size=1)))
+    sizes = np.array(draws)
     variance = 0.25 * 0.75 / (clients * alpha + 1)  # of one share of a symmetric Dirichlet
     assert np.abs(sizes.mean(axis=0) / 1000 - 0.25).max() <= 5 * np.sqrt(variance / 2000)
     assert abs(sizes.var() / 1000**2 / variance - 1) <= 0.1

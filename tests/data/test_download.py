@@ -41,15 +41,16 @@ class Server(ThreadingHTTPServer):
 
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
-        server, wanted = self.server, self.headers.get("Range")
+        server = self.server
+        wanted = self.headers.get("Range")
         server.asked.append((self.path, wanted))
         content = server.files.get(self.path[1:])
         if content is None:
             self.send_error(404)
             return
-        start = (
-            int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted and server.ranges else 0
-        )
+        start = 0
+        if wanted and server.ranges:
+            start = int(wanted.removeprefix("bytes=").removesuffix("-"))
         if start >= len(content):
             self.send_response(416)
             self.send_header("Content-Range", f"bytes */{len(content)}")
@@ -84,32 +85,36 @@ def server(monkeypatch):
     server.server_close()
 
 
-def left(folder):
+def files_in(folder):
     return sorted(path.name for path in folder.iterdir() if path.name != ".lock")
 
 
 def test_a_file_arrives_whole_and_progress_is_told(server, tmp_path):
-    told = []
+    reports = []
     path = fetch(
         server.url("file"),
         tmp_path / "new" / "file",
         checksum=md5(CONTENT),
-        on_progress=lambda *n: told.append(n),
+        on_progress=lambda *n: reports.append(n),
     )
     assert path.read_bytes() == CONTENT
-    assert told[-1] == (len(CONTENT), len(CONTENT))
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
-    assert left(tmp_path / "new") == ["file"]
+    assert reports[-1] == (len(CONTENT), len(CONTENT))
+    assert [done for done, _ in reports] == sorted(done for done, _ in reports)
+    assert files_in(tmp_path / "new") == ["file"]
 
 
 def test_sha256_is_checked_too_and_a_server_may_not_tell_the_length(server, tmp_path):
-    server.lengths, told = False, []
+    server.lengths = False
+    reports = []
     sha = f"sha256:{hashlib.sha256(CONTENT).hexdigest()}"
     fetch(
-        server.url("file"), tmp_path / "file", checksum=sha, on_progress=lambda *n: told.append(n)
+        server.url("file"),
+        tmp_path / "file",
+        checksum=sha,
+        on_progress=lambda *n: reports.append(n),
     )
     assert (tmp_path / "file").read_bytes() == CONTENT
-    assert told[-1] == (len(CONTENT), None)
+    assert reports[-1] == (len(CONTENT), None)
 
 
 def test_a_file_that_is_there_is_not_fetched_again(server, tmp_path):
@@ -121,20 +126,21 @@ def test_a_file_that_is_there_is_not_fetched_again(server, tmp_path):
 
 def test_a_connection_cut_half_way_is_taken_up_where_it_stopped(server, tmp_path):
     server.cuts = 2
-    told = []
+    reports = []
     fetch(
         server.url("file"),
         tmp_path / "file",
         checksum=md5(CONTENT),
-        on_progress=lambda *n: told.append(n),
+        on_progress=lambda *n: reports.append(n),
     )
     assert (tmp_path / "file").read_bytes() == CONTENT
     assert [wanted for _, wanted in server.asked] == [None, "bytes=500000-", "bytes=750000-"]
-    assert {total for _, total in told} == {len(CONTENT)}
+    assert {total for _, total in reports} == {len(CONTENT)}
 
 
 def test_a_server_that_ignores_ranges_is_read_from_the_start(server, tmp_path):
-    server.cuts, server.ranges = 1, False
+    server.cuts = 1
+    server.ranges = False
     fetch(server.url("file"), tmp_path / "file", checksum=md5(CONTENT))
     assert (tmp_path / "file").read_bytes() == CONTENT
 
@@ -148,12 +154,12 @@ def test_what_an_earlier_attempt_left_is_kept_and_used(server, tmp_path):
         fetch(server.url("file"), tmp_path / "file", checksum=md5(CONTENT))
     kept = (tmp_path / "file.part").stat().st_size
     assert 900_000 < kept < len(CONTENT)
-    assert left(tmp_path) == ["file.part"]
+    assert files_in(tmp_path) == ["file.part"]
     server.cuts = 0
     fetch(server.url("file"), tmp_path / "file", checksum=md5(CONTENT))
     assert server.asked[-1][1] == f"bytes={kept}-"
     assert (tmp_path / "file").read_bytes() == CONTENT
-    assert left(tmp_path) == ["file"]
+    assert files_in(tmp_path) == ["file"]
 
 
 @pytest.mark.parametrize("earlier", [CONTENT, CONTENT + b"too much"])
@@ -165,10 +171,11 @@ def test_a_part_that_is_whole_is_used_and_one_too_long_is_fetched_anew(server, t
 
 def test_a_wrong_file_is_discarded_with_both_sums_and_the_next_attempt_succeeds(server, tmp_path):
     server.files["file"] = b"<html>log in first</html>"
-    expected, found = md5(CONTENT)[4:], md5(server.files["file"])[4:]
+    expected = md5(CONTENT)[4:]
+    found = md5(server.files["file"])[4:]
     with pytest.raises(ValueError, match=f"must have the md5 checksum {expected}, got {found}"):
         fetch(server.url("file"), tmp_path / "file", checksum=md5(CONTENT))
-    assert left(tmp_path) == []
+    assert files_in(tmp_path) == []
     server.files["file"] = CONTENT
     assert (
         fetch(server.url("file"), tmp_path / "file", checksum=md5(CONTENT)).read_bytes() == CONTENT
@@ -228,7 +235,7 @@ def test_cifar10_is_downloaded_and_unpacked_once(server, tmp_path):
     home = tmp_path / "data"
     data = find_or_download(cifar10, home, True, None)
     np.testing.assert_array_equal(data.test_y, batches["test_batch"][1])
-    assert left(home / "cifar10") == sorted(cifar_binary(batches))
+    assert files_in(home / "cifar10") == sorted(cifar_binary(batches))
     asked = len(server.asked)
     np.testing.assert_array_equal(find_or_download(cifar10, home, True, None).x, data.x)
     assert len(server.asked) == asked
@@ -243,7 +250,7 @@ def test_emnist_is_downloaded_and_only_the_letters_are_kept(server, tmp_path):
         np.testing.assert_array_equal(
             find_or_download(emnist, tmp_path / "data", True, None).y + 1, y
         )
-    assert left(tmp_path / "data" / "emnist-letters") == sorted(f"{name}.gz" for name in files)
+    assert files_in(tmp_path / "data" / "emnist-letters") == sorted(f"{name}.gz" for name in files)
     assert len(server.asked) == 1
 
 
@@ -254,13 +261,14 @@ def test_of_four_files_only_the_missing_are_fetched_and_all_missing_are_named(se
     names = [f"{name}.gz" for name in files]
     mnist = from_server(server, MNIST, *names)
     put(tmp_path / "mnist", {"train-images-idx3-ubyte": files["train-images-idx3-ubyte"]})
-    held, server.files = server.files, {names[1]: server.files[names[1]]}
+    all_files = server.files
+    server.files = {names[1]: all_files[names[1]]}
     with pytest.raises(
         DataNotFound,
         match=rf"put the file as {names[2]} into .*mnist; download .* put the file as {names[3]}",
     ):
         find_or_download(mnist, tmp_path, True, None)
-    server.files = held
+    server.files = all_files
     np.testing.assert_array_equal(find_or_download(mnist, tmp_path, True, None).y, y)
     assert [path for path, _ in server.asked] == [
         f"/{name}" for name in (names[1], names[2], names[2], names[3])
@@ -277,7 +285,7 @@ def test_an_archive_that_cannot_be_used_is_kept_and_nothing_is_unpacked(server, 
             True,
             None,
         )
-    assert left(tmp_path / "data" / "cifar10") == ["cifar-10-binary.tar.gz"]
+    assert files_in(tmp_path / "data" / "cifar10") == ["cifar-10-binary.tar.gz"]
 
 
 def test_a_source_whose_files_are_not_its_own_is_said_so(server, tmp_path):

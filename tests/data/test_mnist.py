@@ -34,9 +34,8 @@ def test_emnist_letters_are_turned_upright_and_counted_from_zero(tmp_path):
     put(tmp_path, files, gzipped=True)
     data = load("emnist-letters", tmp_path, download=False)
     assert data.num_classes == 26
-    np.testing.assert_array_equal(
-        data.x[:, 0].transpose(0, 2, 1), x
-    )  # turned once more, they are as published
+    # transposed once more, the images are as published
+    np.testing.assert_array_equal(data.x[:, 0].transpose(0, 2, 1), x)
     np.testing.assert_array_equal(data.test_x[3, 0, 5, 20], test_x[3, 20, 5])
     np.testing.assert_array_equal(data.y + 1, y)
     np.testing.assert_array_equal(data.test_y + 1, test_y)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from problems import disjoint, same, sized, sizes_of
+from problems import is_disjoint, is_same, sized, sizes_of
 
 from fedcohort.data import PARTITIONS
 from fedcohort.rng import stream
@@ -14,28 +14,27 @@ from fedcohort.rng import stream
 def test_parts_are_disjoint_of_the_wanted_sizes_and_the_same_for_a_seed(name, problem):
     labels, clients, seed, wish = problem
     options = {"shards_per_client": 1} if name == "shards" else {}
-    parts = PARTITIONS[name](
-        labels, clients, stream(seed, "partition"), samples_per_client=wish, **options
-    )
-    assert disjoint(parts, len(labels))
+    options["samples_per_client"] = wish
+    parts = PARTITIONS[name](labels, clients, stream(seed, "partition"), **options)
+    assert is_disjoint(parts, len(labels))
     assert all(part.dtype == np.int64 and (np.diff(part) > 0).all() for part in parts)
     if wish is None:
         assert sum(sizes_of(parts)) == len(labels)
         assert max(sizes_of(parts)) - min(sizes_of(parts)) <= 1
+    elif isinstance(wish, list):
+        assert sizes_of(parts) == wish
     else:
-        assert sizes_of(parts) == (wish if isinstance(wish, list) else [wish] * clients)
-    assert same(
-        parts,
-        PARTITIONS[name](
-            labels, clients, stream(seed, "partition"), samples_per_client=wish, **options
-        ),
-    )
+        assert sizes_of(parts) == [wish] * clients
+    again = PARTITIONS[name](labels, clients, stream(seed, "partition"), **options)
+    assert is_same(parts, again)
 
 
 @pytest.mark.parametrize("name", ["iid", "primary-label", "dirichlet", "shards"])
 def test_another_seed_gives_another_partition(name):
     labels = np.arange(400) % 10
-    assert not same(*(PARTITIONS[name](labels, 5, stream(seed, "partition")) for seed in (0, 1)))
+    first = PARTITIONS[name](labels, 5, stream(0, "partition"))
+    second = PARTITIONS[name](labels, 5, stream(1, "partition"))
+    assert not is_same(first, second)
 
 
 @pytest.mark.parametrize("name", ["iid", "primary-label", "dirichlet", "shards"])

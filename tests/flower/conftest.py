@@ -1,4 +1,6 @@
 import logging
+import sys
+from pathlib import Path
 
 import pytest
 from fakes import Clock
@@ -7,6 +9,9 @@ from flwr.serverapp.strategy import strategy_utils
 from flwr.supercore.task_identity import TaskIdentity
 
 from fedcohort.flower import availability, clients, grid, identity, training
+
+QUICKSTART = Path(__file__).parents[2] / "examples" / "flower-quickstart"
+sys.path.append(str(QUICKSTART))  # for `local_federation`
 
 
 @pytest.fixture(autouse=True)
@@ -43,3 +48,11 @@ def said(monkeypatch):
     monkeypatch.setattr(logger, "level", logging.DEBUG)
     yield lines
     logger.removeHandler(listener)
+
+
+@pytest.fixture(scope="module")
+def quick():
+    """Let Flower look for work more often than once a second, so that the tests wait less."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FLWR_SUPEREXEC_TASK_POLL_INTERVAL", "0.2")
+        yield

@@ -1,13 +1,23 @@
-"""A Flower without processes: a clock that only moves when somebody sleeps, a SuperLink in a dict, clients as functions."""
+"""A Flower without processes: a clock that moves only in `sleep`, a SuperLink in a dict."""
 
 import datetime
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import count
+from time import time
 from typing import Any
 
 import numpy as np
-from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRecord, RecordDict
+from flwr.app import (
+    Array,
+    ArrayRecord,
+    ConfigRecord,
+    Context,
+    Error,
+    Message,
+    MetricRecord,
+    RecordDict,
+)
 from flwr.proto.node_pb2 import NodeInfo
 from flwr.serverapp import Grid
 
@@ -229,9 +239,6 @@ class FakeGrid(Grid):
         return Message(Error(code, "Message Unavailable"), reply_to=message)
 
 
-# models and what clients make of them
-
-
 def record(**arrays: Any) -> ArrayRecord:
     return ArrayRecord({name: Array(np.asarray(array)) for name, array in arrays.items()})
 
@@ -295,4 +302,50 @@ def federation(
         grid.join(
             100 + number, learner(number, lambda round, number=number: fails(number, round), dtype)
         )
+    return grid
+
+
+def context(**node_config):
+    return Context(1, 2, node_config, RecordDict(), {})
+
+
+def message(ttl=60.0, created_at=None, kind="train", round=1):
+    content = RecordDict(
+        {"config": ConfigRecord({"server-round": round})} if round is not None else {}
+    )
+    written = Message(content, 5, kind, ttl=ttl)
+    written.metadata.__dict__["_message_id"] = "m"
+    written.metadata.created_at = time() if created_at is None else created_at
+    return written
+
+
+def done(to, context):
+    return Message(RecordDict({"metrics": MetricRecord({"done": 1})}), reply_to=to)
+
+
+def messages(*nodes):
+    return [Message(RecordDict(), node, "train") for node in nodes]
+
+
+def answering(seconds, answer=None):
+    said = RecordDict({"metrics": MetricRecord({"seconds": seconds})}) if answer is None else answer
+    return FakeClient("", train=lambda message: said, delay=seconds)
+
+
+def silent():
+    return FakeClient("", train=lambda message: None)
+
+
+def grid_of(clock, *clients):
+    grid = FakeGrid(clock)
+    for place, client in enumerate(clients):
+        grid.join(place + 1, client)
+    return grid
+
+
+def grid_of_names(clock, *names):
+    """Unauthenticated nodes 1, 2, … whose clients say these names."""
+    grid = FakeGrid(clock)
+    for place, name in enumerate(names):
+        grid.join(place + 1, FakeClient(name))
     return grid

@@ -1,46 +1,22 @@
+"""Who is who: indices, nodes, and clients that leave and return."""
+
 import json
 from math import inf
 
 import pytest
-from fakes import FakeClient, FakeGrid
+from fakes import FakeClient, FakeGrid, grid_of_names
+from helpers import gathered, looked, names
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fedcohort.flower.availability import wait_for_any_client, wait_for_clients
+from fedcohort.flower.availability import wait_for_clients
 from fedcohort.flower.clients import ClientRegistry
-from fedcohort.flower.identity import QUERY_TTL
 from fedcohort.flower.verdicts import Verdict
 
 QUICK = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 LOST = Verdict("lost", "no answer by the deadline")
-
-
-def grid_of(clock, *names):
-    """Unauthenticated nodes 1, 2, … whose clients say these names."""
-    grid = FakeGrid(clock)
-    for place, name in enumerate(names):
-        grid.join(place + 1, FakeClient(name))
-    return grid
-
-
-def gathered(clock, *names, places=0):
-    grid, registry = grid_of(clock, *names), ClientRegistry(places)
-    wait_for_clients(registry, grid, len(names), 10.0)
-    return grid, registry
-
-
-def looked(registry, grid, clock):
-    """After enough looks to notice a newcomer and to hear its name."""
-    for _ in range(3):
-        registry.refresh(grid)
-        clock.sleep(0.5)
-    registry.refresh(grid)
-
-
-def names(registry):
-    return [client.name if client else None for client in registry.clients]
 
 
 def test_clients_are_placed_in_natural_order_whatever_their_nodes(clock):
@@ -167,182 +143,12 @@ def test_whoever_says_something_stays_available(clock, status):
     assert registry.available == [0]
 
 
-def test_an_app_that_does_not_know_the_question_is_known_by_its_node(clock, said):
-    grid = FakeGrid(clock)
-    grid.join(123, FakeClient(None))
-    registry = ClientRegistry()
-    wait_for_clients(registry, grid, 1, 10.0)
-    assert names(registry) == ["123"]
-    assert any(
-        "node 123 does not say which client it is" in line and "no query function" in line
-        for line in said
-    )
-    looked(registry, grid, clock)
-    assert len(grid.sent("query")) == 1  # and is not asked again
-
-
-def test_a_client_without_a_name_is_known_by_its_node(clock):
-    grid, registry = gathered(clock, "")
-    assert names(registry) == ["1"]
-    assert registry.node(0) == 1
-    assert grid.left_behind == []
-
-
-def test_a_question_that_expired_is_asked_again(clock):
-    grid = FakeGrid(clock)
-    grid.join(1, FakeClient("a", deaf=True))
-    registry = ClientRegistry()
-    registry.refresh(grid)
-    clock.sleep(QUERY_TTL - 1)
-    grid.clients[1] = FakeClient("a")
-    looked(registry, grid, clock)
-    assert len(grid.sent("query")) == 2  # not before it has expired, and then at once
-    looked(registry, grid, clock)
-    assert names(registry) == ["a"]
-    assert len(grid.sent("query")) == 2
-    assert registry.node_names.queries == {}
-
-
-def test_a_question_lives_for_a_minute_and_is_asked_once_in_it(clock):
-    grid, registry = grid_of(clock, "a"), ClientRegistry()
-    grid.clients[1].query_delay = 20.0
-    for _ in range(25):
-        registry.refresh(grid)
-        clock.sleep(1.0)
-    assert [message.metadata.ttl for message in grid.sent("query")] == [60.0]
-    assert names(registry) == ["a"]
-
-
-@pytest.mark.parametrize(("silent", "takes"), [(False, 0.25), (True, 60.0)])
-def test_at_the_end_open_questions_are_waited_for_until_they_expire(clock, silent, takes):
-    grid, registry, start = grid_of(clock, "a"), ClientRegistry(), clock.now
-    grid.clients[1].deaf = silent
-    registry.refresh(grid)
-    assert len(grid.left_behind) == 1
-    registry.node_names.close(grid)
-    assert registry.node_names.queries == {}
-    assert grid.left_behind == []
-    assert clock.now - start == pytest.approx(takes, abs=0.3)
-
-
-def test_a_registry_without_open_questions_closes_at_once(clock):
-    grid, registry = gathered(clock, "a")
-    calls, start = grid.calls, clock.now
-    registry.node_names.close(grid)
-    assert (grid.calls, clock.now) == (calls, start)
-
-
-def test_a_refused_question_is_asked_again(clock):
-    grid, registry = grid_of(clock, "a"), ClientRegistry()
-    grid.refuse = lambda message: True
-    registry.refresh(grid)
-    assert registry.node_names.queries == {}
-    grid.refuse = lambda message: False
-    looked(registry, grid, clock)
-    assert names(registry) == ["a"]
-
-
-@pytest.mark.parametrize(
-    ("places", "wanted", "ends"), [(0, 2, 5.0), (0, 1, 5.0), (2, 2, 5.0), (2, 1, 0.1)]
-)
-def test_a_deaf_node_is_waited_for_until_the_time_is_up_unless_enough_of_those_announced_are_there(
-    clock, places, wanted, ends
-):
-    grid, registry, start = grid_of(clock, "0", "1"), ClientRegistry(places), clock.now
-    grid.clients[2].deaf = True
-    wait_for_clients(registry, grid, wanted, 5.0)
-    assert [client.name for client in registry.known] == ["0"]
-    assert clock.now - start == pytest.approx(ends, abs=0.15)
-
-
-@pytest.mark.parametrize("places", [0, 3])
-def test_who_answers_first_does_not_decide_the_index(clock, places):
-    grid, registry = FakeGrid(clock), ClientRegistry(places)
-    for place, name in enumerate(["a", "b", "c"]):
-        grid.join(place + 1, FakeClient(name, query_delay=0.5 - 0.2 * place))
-    wait_for_clients(registry, grid, 3, 10.0)
-    assert names(registry) == ["a", "b", "c"]
-
-
-def test_a_registered_node_is_not_asked_and_not_waited_for(clock):
-    grid, registry, start = FakeGrid(clock), ClientRegistry(), clock.now
-    for place, name in enumerate(["b", "a"]):
-        grid.join(place + 1, FakeClient(name, deaf=True), name=name)
-    wait_for_clients(registry, grid, 2, 60.0)
-    assert names(registry) == ["a", "b"]
-    assert clock.now == start
-    assert grid.sent("query") == []
-
-
-def test_somebody_is_waited_for_no_longer_than_it_takes(clock):
-    grid, registry = gathered(clock, "a")
-    wait_for_any_client(registry, grid, 60.0)
-    grid.leave(1)
-    registry.refresh(grid)
-    start = clock.now
-    wait_for_any_client(registry, grid, 3.0)
-    assert clock.now - start == pytest.approx(3.0, abs=0.26)
-    clock.after(2.0, lambda: grid.join(2, FakeClient("a")))
-    wait_for_any_client(registry, grid, 60.0)
-    assert registry.available == [0]
-    assert clock.now - start == pytest.approx(5.25, abs=0.5)
-
-
-def test_gathering_waits_no_longer_than_needed(clock):
-    grid, registry, start = grid_of(clock, "a", "b"), ClientRegistry(), clock.now
-    clock.after(2.0, lambda: grid.join(3, FakeClient("c")))
-    wait_for_clients(registry, grid, 3, 60.0)
-    assert names(registry) == ["a", "b", "c"]
-    assert 2.0 <= clock.now - start <= 2.5
-    assert registry.node_names.answer_times == pytest.approx([0.05] * 3, abs=0.11)
-
-
 def test_looks_between_pulls_are_rare(clock):
-    grid, registry = grid_of(clock, "a"), ClientRegistry()
+    grid, registry = grid_of_names(clock, "a"), ClientRegistry()
     for _ in range(100):
         registry.refresh_if_due(grid)
         clock.sleep(0.02)  # two seconds in all
     assert grid.calls <= 3 * (2 + 2)  # get_nodes, push, pull
-
-
-def test_an_authenticated_name_counts_more_than_what_the_client_says(clock):
-    grid = FakeGrid(clock)
-    grid.join(1, FakeClient("b"), name="a")
-    registry = ClientRegistry()
-    looked(registry, grid, clock)
-    assert names(registry) == ["a"]
-
-
-@pytest.mark.parametrize("claims_first", [True, False])
-def test_nobody_takes_the_name_that_another_node_is_registered_under(clock, said, claims_first):
-    grid, registry = FakeGrid(clock), ClientRegistry()
-    nodes = [(1, "a", "2026-01-01"), (2, "", "2026-01-02")]
-    for node, name, since in reversed(nodes) if claims_first else nodes:
-        grid.join(node, FakeClient("a"), name=name, last_activated_at=since)
-        looked(registry, grid, clock)
-    assert names(registry) == ["a"]
-    assert registry.node(0) == 1
-    assert sum("client a is claimed by nodes [2, 1]: 1 is asked" in line for line in said) == 1
-
-
-def test_an_authenticated_node_is_known_without_an_answer(clock):
-    grid = FakeGrid(clock)
-    grid.join(1, FakeClient("x", deaf=True), name="a")
-    registry = ClientRegistry()
-    registry.refresh(grid)
-    assert registry.available == [0]
-
-
-def test_a_node_that_leaves_before_it_says_who_it_is_is_forgotten(clock):
-    grid = FakeGrid(clock)
-    grid.join(1, FakeClient("a", query_delay=2.0))
-    registry = ClientRegistry()
-    registry.refresh(grid)
-    assert len(registry.node_names.queries) == 1
-    grid.leave(1)
-    looked(registry, grid, clock)
-    assert len(registry) == 0
-    assert registry.node_names.queries == {}
 
 
 def test_the_state_comes_back_through_json(clock):
@@ -384,14 +190,6 @@ def test_odd_names_are_names_like_others(clock, places):
     assert sorted(client.name for client in registry.known) == sorted(ODD)
     assert len(registry) == len(ODD)
     assert sorted(registry.available) == list(range(len(ODD)))
-
-
-@pytest.mark.parametrize(
-    "name", ["9" * 201, "9" * 5000, "a" * 100_000, "\n", "\x00", "\x1b[31mred", "1\n2"]
-)
-def test_a_name_that_is_too_long_or_cannot_be_printed_is_none(clock, name):
-    _, registry = gathered(clock, name)
-    assert names(registry) == ["1"]
 
 
 NATURAL = [

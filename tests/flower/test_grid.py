@@ -1,12 +1,9 @@
-from threading import Event
-from types import SimpleNamespace
+"""Grids that end at the deadline, or show only some nodes."""
 
 import pytest
-from fakes import FakeClient, FakeGrid, federation, record
-from flwr.app import ConfigRecord, Error, Message, MetricRecord, RecordDict
-from flwr.proto.node_pb2 import Node
+from fakes import FakeGrid, answering, federation, grid_of, messages, record, silent
+from flwr.app import ConfigRecord, Error, RecordDict
 from flwr.serverapp.strategy import FedAvg
-from google.protobuf.message import DecodeError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -20,26 +17,6 @@ QUICK = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 TOLERANCE = 0.05  # seconds a round may end beside its deadline
-
-
-def messages(*nodes):
-    return [Message(RecordDict(), node, "train") for node in nodes]
-
-
-def answering(seconds, answer=None):
-    said = RecordDict({"metrics": MetricRecord({"seconds": seconds})}) if answer is None else answer
-    return FakeClient("", train=lambda message: said, delay=seconds)
-
-
-def silent():
-    return FakeClient("", train=lambda message: None)
-
-
-def grid_of(clock, *clients):
-    grid = FakeGrid(clock)
-    for place, client in enumerate(clients):
-        grid.join(place + 1, client)
-    return grid
 
 
 def sound(replies):
@@ -264,84 +241,6 @@ def test_everything_else_is_passed_on(clock):
     assert (message.metadata.ttl, message.metadata.group_id) == (5.0, "group")
 
 
-class Remote(FakeGrid):
-    """A grid that reaches its SuperLink over the network, as that of a deployment does."""
-
-    node = Node(node_id=1)
-    run = SimpleNamespace(run_id=8)
-
-    def __post_init__(self):
-        super().__post_init__()
-        self._runtime_client, self.confirmed = self, []
-
-    def ConfirmMessageReceived(self, request):
-        assert (request.run_id, request.node.node_id) == (8, 1)
-        self.confirmed.append(request.message_object_id)
-
-
-def test_what_silent_nodes_never_fetched_is_removed_from_the_server(clock):
-    grid = Remote(clock)
-    for node, client in enumerate(
-        [answering(0.1), silent(), answering(0.2, Error(2, "it broke")), silent()], 1
-    ):
-        grid.join(node, client)
-    clock.after(0.3, lambda: grid.leave(4))
-    written = messages(1, 2, 3, 4)
-    assert len(list(DeadlineGrid(grid, 1.0).send_and_receive(written))) == 4
-    assert sorted(grid.confirmed) == sorted(written[place].metadata.message_id for place in (1, 3))
-
-
-class Hanging(Remote):
-    """One node announces its reply and never ends uploading it; who pulls that reply waits."""
-
-    def __post_init__(self):
-        super().__post_init__()
-        self.hanging, self.upload = "", Event()
-
-    def pull_messages(self, message_ids):
-        ids = set(message_ids)
-        if self.hanging in ids and self.instructions.pop(self.hanging, None):
-            self.upload.wait()
-        return super().pull_messages(ids)
-
-
-def test_an_upload_that_hangs_holds_up_neither_the_round_nor_the_answers_of_others(clock):
-    grid = Hanging(clock)
-    for node, client in enumerate([silent(), answering(0.3), silent()], 1):
-        grid.join(node, client)
-    clock.after(0.05, lambda: setattr(grid, "hanging", written[0].metadata.message_id))
-    written, start = messages(1, 2, 3), clock.now
-    replies = {
-        reply.metadata.reply_to_message_id: reply
-        for reply in DeadlineGrid(grid, 1.0).send_and_receive(written)
-    }
-    assert clock.now - start == pytest.approx(1.0, abs=0.05)
-    grid.upload.set()
-    first, second, third = (replies.get(message.metadata.message_id) for message in written)
-    assert first is None
-    assert not second.has_error()
-    assert third.has_error()
-
-
-def test_what_goes_wrong_in_a_pull_is_raised_where_it_is_waited_for(clock):
-    class Broken(Remote):
-        def pull_messages(self, message_ids):
-            raise ConnectionError("the SuperLink is gone")
-
-    grid = Broken(clock)
-    grid.join(1, answering(0.1))
-    with pytest.raises(ConnectionError, match="the SuperLink is gone"):
-        DeadlineGrid(grid, 1.0).send_and_receive(messages(1))
-
-
-def test_what_was_never_fetched_is_removed_through_grids_of_ours_too(clock):
-    grid = Remote(clock)
-    grid.join(1, silent())
-    written = messages(1)
-    list(DeadlineGrid(RestrictedGrid(grid, [1]), 1.0).send_and_receive(written))
-    assert grid.confirmed == [written[0].metadata.message_id]
-
-
 def test_a_clock_that_is_set_back_during_a_round_does_not_prolong_it(clock, monkeypatch):
     grid = grid_of(clock, silent())
     wall = {"back": 0.0}
@@ -362,63 +261,3 @@ def test_a_strategy_sees_only_the_nodes_it_is_shown(clock):
     shown = RestrictedGrid(federation(clock, 5), [101, 104, 999])
     assert list(shown.get_node_ids()) == [101, 104, 999]
     assert sorted(node.node_id for node in shown.get_nodes()) == [101, 104]
-
-
-class Lying(Remote):
-    """Some nodes answer with bytes that are no message, or name another message as the one they answer."""
-
-    lies: dict  # by node: what is raised, or the node whose message is named
-
-    def pull_messages(self, message_ids):
-        (message,) = message_ids
-        replies = list(super().pull_messages([message]))
-        for reply in replies:
-            lie = self.lies.get(reply.metadata.src_node_id)
-            if isinstance(lie, Exception):
-                raise lie
-            if lie is not None:
-                reply.metadata.__dict__["_reply_to_message_id"] = self.named[lie]
-        return replies
-
-
-@pytest.mark.parametrize(
-    "lie", [DecodeError("torn"), KeyError("object"), ValueError("no record"), 3]
-)
-def test_an_answer_that_is_none_is_that_clients_failure_alone(clock, lie):
-    grid = Lying(clock)
-    for node, client in enumerate([answering(0.1), answering(0.2), silent()], 11):
-        grid.join(node, client)
-    written = messages(11, 12, 13)
-    grid.lies, grid.named = {11: lie}, {3: "ff"}
-    replies = {
-        reply.metadata.reply_to_message_id: reply
-        for reply in DeadlineGrid(grid, 1.0).send_and_receive(written)
-    }
-    first, second, third = (replies[message.metadata.message_id] for message in written)
-    assert verdict_of_error(first.error).status == "rejected"
-    assert second.has_content()
-    assert verdict_of_error(third.error).status == "lost"
-
-
-def test_nobody_answers_in_the_name_of_another(clock):
-    grid = Lying(clock)
-    for node, client in enumerate([answering(0.1), answering(0.5)], 1):
-        grid.join(node, client)
-    written = messages(1, 2)
-    grid.lies, grid.named = {1: 2}, {2: None}
-    clock.after(0.0, lambda: grid.named.update({2: written[1].metadata.message_id}))
-    replies = {
-        reply.metadata.reply_to_message_id: reply
-        for reply in DeadlineGrid(grid, 2.0).send_and_receive(written)
-    }
-    first, second = (replies[message.metadata.message_id] for message in written)
-    verdict = verdict_of_error(first.error)
-    assert verdict.status == "rejected"
-    assert verdict.reason == "its answer says that it is to another message"
-    assert second.metadata.src_node_id == 2
-
-
-def test_what_a_client_says_of_its_failure_neither_commands_a_terminal_nor_fills_a_disk():
-    reason = verdict_of_error(Error(2, "first\n\x1b[31m" + "x" * 10_000)).reason
-    assert reason.startswith("?[31mxxx")
-    assert len(reason) == 500

@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-
-from fedcohort.flower.loopback import Loopback
+from local_federation import LocalFederation
 
 pytestmark = pytest.mark.slow
 APP = Path(__file__).parents[2] / "examples" / "flower-quickstart"
@@ -20,7 +19,7 @@ def test_the_quickstart_learns_digits_in_the_simulation_engine(tmp_path):
         "num-rounds": 3,
     }
     engine = "num-supernodes=8 client-resources-num-cpus=1 init-args-num-cpus=2"
-    with Loopback(tmp_path / "lab") as lab:
+    with LocalFederation(tmp_path / "lab") as lab:
         lab.start_link("--simulation")
         run = lab.submit(
             APP, {**config, "folder": str(tmp_path / "state")}, "--federation-config", engine

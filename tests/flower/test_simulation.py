@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from test_deployment import (
+from deployment import (
     Run,
     assert_all_ended,
     assert_model,
@@ -11,7 +11,6 @@ from test_deployment import (
     averaged,
     fates,
     open_lab,
-    quick,  # noqa: F401  (a fixture)
 )
 
 from fedcohort import Federation, bernoulli, class_rates, make_selector, play
@@ -24,7 +23,7 @@ PARTITIONS = {str(place): {"number": float(place), "examples": 10} for place in 
 
 
 @pytest.fixture(scope="module")
-def runs(quick, tmp_path_factory):  # noqa: F811
+def runs(quick, tmp_path_factory):
     """All runs side by side, over: two with the same seed, one without saying how many clients there are, FedAdam, stock."""
     folder = tmp_path_factory.mktemp("simulation")
     common = {

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_deployment import (
+from deployment import (
     Run,
     assert_all_ended,
     assert_model,
@@ -18,7 +18,6 @@ from test_deployment import (
     online,
     open_lab,
     query,
-    quick,  # noqa: F401  (a fixture)
     until,
 )
 
@@ -57,7 +56,7 @@ def keys(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def lab(quick, keys, tmp_path_factory):  # noqa: F811
+def lab(quick, keys, tmp_path_factory):
     """A SuperLink with TLS, two registered SuperNodes, one with a key nobody knows, one that trusts another authority."""
     ours, theirs = keys
     folder = tmp_path_factory.mktemp("tls")

@@ -13,6 +13,7 @@ from fedcohort.flower.verdicts import (
     judge_training,
     schema,
     usual_schema,
+    verdict_of_error,
 )
 
 RULES = ReplyRules(Limits())
@@ -171,3 +172,9 @@ def test_evaluations_that_cannot_be_averaged_are_left_out_with_the_reason():
         "client ann: KeyError: 'x'",
         "client ann: odd records",
     ]
+
+
+def test_what_a_client_says_of_its_failure_neither_commands_a_terminal_nor_fills_a_disk():
+    reason = verdict_of_error(Error(2, "first\n\x1b[31m" + "x" * 10_000)).reason
+    assert reason.startswith("?[31mxxx")
+    assert len(reason) == 500

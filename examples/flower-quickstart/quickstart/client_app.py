@@ -1,4 +1,4 @@
-"""The client: `client_app()` in place of `ClientApp()`; everything else is as in any Flower app."""
+"""The client: `client_app()` in place of `ClientApp()`; all else is as in any Flower app."""
 
 from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp.typing import ClientAppCallable
@@ -6,16 +6,14 @@ from flwr.clientapp.typing import ClientAppCallable
 from fedcohort.flower import client_app, volatility
 from quickstart.faults import misbehave
 
-fails_by_lot = volatility()
+fail_at_random = volatility()
 
 
 def volatile(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
-    """Let lots decide who fails, in runs that ask for it."""
-    return (
-        fails_by_lot(message, context, call_next)
-        if context.run_config["volatile"]
-        else call_next(message, context)
-    )
+    """Let clients fail at random in runs that ask for it."""
+    if context.run_config["volatile"]:
+        return fail_at_random(message, context, call_next)
+    return call_next(message, context)
 
 
 app = client_app(mods=[volatile, misbehave])
@@ -24,27 +22,26 @@ app = client_app(mods=[volatile, misbehave])
 @app.train()
 def train(message: Message, context: Context) -> Message:
     """Train the model that was sent on this client's images and send it back."""
-    from quickstart import (
-        task,  # here, not above: importing PyTorch takes seconds, and not every message trains
-    )
+    # Imported here, not at the top: PyTorch takes seconds, and not every message trains.
+    from quickstart import task
 
+    config = context.run_config
     model = task.Net()
     model.load_state_dict(message.content["arrays"].to_torch_state_dict())
-    x, y = task.data(int(context.run_config["num-clients"]), which(context))
+    images, labels = task.load_data(int(config["num-clients"]), client_number(context))
     loss = task.train(
         model,
-        x,
-        y,
-        int(context.run_config["local-epochs"]),
-        float(context.run_config["learning-rate"]),
-    )
-    metrics = MetricRecord({"num-examples": len(y), "train-loss": loss})
-    return Message(
-        RecordDict({"arrays": ArrayRecord(model.state_dict()), "metrics": metrics}),
-        reply_to=message,
+        images,
+        labels,
+        epochs=int(config["local-epochs"]),
+        learning_rate=float(config["learning-rate"]),
     )
 
+    arrays = ArrayRecord(model.state_dict())
+    metrics = MetricRecord({"num-examples": len(labels), "train-loss": loss})
+    return Message(RecordDict({"arrays": arrays, "metrics": metrics}), reply_to=message)
 
-def which(context: Context) -> int:
-    """Return this client's number: the simulation's, or the one its SuperNode was started with."""
+
+def client_number(context: Context) -> int:
+    """Return the partition of the simulation, or the `client-id` of the SuperNode."""
     return int(context.node_config.get("partition-id", context.node_config.get("client-id", 0)))

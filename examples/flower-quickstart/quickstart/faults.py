@@ -1,4 +1,4 @@
-"""Clients that misbehave because their SuperNode was told to: `--node-config 'client-id="3" fault="slow"'`."""
+"""Faults for the demonstration, set by `--node-config 'client-id="3" fault="slow"'`."""
 
 from time import sleep
 
@@ -8,17 +8,16 @@ from flwr.clientapp.typing import ClientAppCallable
 
 
 def misbehave(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
-    """Take for ever, or return a model that is not a number; well-behaved nodes train."""
+    """Take forever ("slow"), return NaNs ("broken"), or train if the node has no fault."""
     fault = context.node_config.get("fault", "")
     if message.metadata.message_type != MessageType.TRAIN or not fault:
         return call_next(message, context)
     if fault == "slow":
         sleep(3600)
-    broken = {
-        name: Array(np.full_like(array.numpy(), np.nan))
-        for name, array in message.content["arrays"].items()
-    }
+
+    broken = {}
+    for name, array in message.content["arrays"].items():
+        broken[name] = Array(np.full_like(array.numpy(), np.nan))
+    arrays = ArrayRecord(broken)
     metrics = MetricRecord({"num-examples": 1, "train-loss": 0.0})
-    return Message(
-        RecordDict({"arrays": ArrayRecord(broken), "metrics": metrics}), reply_to=message
-    )
+    return Message(RecordDict({"arrays": arrays, "metrics": metrics}), reply_to=message)

@@ -1,4 +1,4 @@
-"""The server: `CohortStrategy` around `FedAvg`; everything else is as in any Flower app."""
+"""The server: `CohortStrategy` around `FedAvg`; all else is as in any Flower app."""
 
 from flwr.app import ArrayRecord, Context, MetricRecord
 from flwr.serverapp import Grid, ServerApp
@@ -12,26 +12,29 @@ app = ServerApp()
 
 @app.main()
 def main(grid: Grid, context: Context) -> None:
-    """Train for the rounds that the configuration asks for and say how good the model is."""
-    of = context.run_config
+    """Train for the configured number of rounds and measure the accuracy after each."""
+    config = context.run_config
     strategy = CohortStrategy(
         FedAvg(fraction_evaluate=0.0),
-        str(of["selector"]),
-        int(of["cohort-size"]),
-        deadline=float(of["deadline"]) or None,
-        num_clients=int(of["num-clients"]),
-        aggregation=str(of["aggregation"]),
-        seed=int(of["seed"]),
-        folder=str(of["folder"]) or None,
-        resume=bool(of["resume"]),
+        str(config["selector"]),
+        int(config["cohort-size"]),
+        deadline=float(config["deadline"]) or None,
+        num_clients=int(config["num-clients"]),
+        aggregation=str(config["aggregation"]),
+        seed=int(config["seed"]),
+        folder=str(config["folder"]) or None,
+        resume=bool(config["resume"]),
     )
-    model = task.new_model(int(of["seed"]))
-    x, y = task.data(int(of["num-clients"]), None)
+    model = task.new_model(int(config["seed"]))
+    images, labels = task.load_data(int(config["num-clients"]), client=None)
 
     def evaluate(server_round: int, arrays: ArrayRecord) -> MetricRecord:
         model.load_state_dict(arrays.to_torch_state_dict())
-        return MetricRecord({"accuracy": task.accuracy(model, x, y)})
+        return MetricRecord({"accuracy": task.accuracy(model, images, labels)})
 
     strategy.start(
-        grid, ArrayRecord(model.state_dict()), int(of["num-rounds"]), evaluate_fn=evaluate
+        grid,
+        ArrayRecord(model.state_dict()),
+        num_rounds=int(config["num-rounds"]),
+        evaluate_fn=evaluate,
     )

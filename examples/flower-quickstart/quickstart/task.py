@@ -1,11 +1,11 @@
-"""The model, the data, and how a client learns: plain PyTorch, nothing of Flower or fedcohort."""
+"""The model, the data and the local training: plain PyTorch, without Flower or fedcohort."""
 
 import numpy as np
 import torch
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
-TEST = 297  # of 1797 images stay with the server
+TEST_SIZE = 297  # of 1797 images stay with the server
 
 
 class Net(nn.Module):
@@ -15,43 +15,46 @@ class Net(nn.Module):
         super().__init__()
         self.layers = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return logits of images [B, 64]."""
-        return self.layers(x)
+    def forward(self, images: Tensor) -> Tensor:
+        """Return the logits [B, 10] of images [B, 64]."""
+        return self.layers(images)
 
 
 def new_model(seed: int) -> Net:
-    """Return the same fresh model for the same seed."""
+    """Return the same new model for the same seed."""
     torch.manual_seed(seed)
     return Net()
 
 
-def data(clients: int, client: int | None) -> tuple[Tensor, Tensor]:
-    """Return a client's images and labels; those of the server for None."""
+def load_data(num_clients: int, client: int | None) -> tuple[Tensor, Tensor]:
+    """Return the images and labels of a client, or of the server if `client` is None."""
     digits = load_digits()
     order = np.random.default_rng(0).permutation(len(digits.target))
-    mine = order[:TEST] if client is None else np.array_split(order[TEST:], clients)[client]
-    return torch.tensor(digits.data[mine] / 16.0, dtype=torch.float32), torch.tensor(
-        digits.target[mine]
-    )
+    if client is None:
+        indices = order[:TEST_SIZE]
+    else:
+        indices = np.array_split(order[TEST_SIZE:], num_clients)[client]
+    images = torch.tensor(digits.data[indices] / 16.0, dtype=torch.float32)
+    labels = torch.tensor(digits.target[indices])
+    return images, labels
 
 
-def train(model: Net, x: Tensor, y: Tensor, epochs: int, learning_rate: float) -> float:
-    """Train in place by SGD and return the last batch's loss."""
-    optimiser, loss = (
-        torch.optim.SGD(model.parameters(), lr=learning_rate, momentum=0.9),
-        torch.tensor(0.0),
-    )
+def train(
+    model: Net, images: Tensor, labels: Tensor, *, epochs: int, learning_rate: float
+) -> float:
+    """Train the model in place by SGD and return the loss of the last batch."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate, momentum=0.9)
+    loss = torch.tensor(0.0)
     for _ in range(epochs):
-        for batch in torch.randperm(len(y)).split(20):
-            optimiser.zero_grad()
-            loss = nn.functional.cross_entropy(model(x[batch]), y[batch])
+        for batch in torch.randperm(len(labels)).split(20):
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(images[batch]), labels[batch])
             loss.backward()
-            optimiser.step()
+            optimizer.step()
     return loss.item()
 
 
-def accuracy(model: Net, x: Tensor, y: Tensor) -> float:
-    """Return the share of images told right."""
+def accuracy(model: Net, images: Tensor, labels: Tensor) -> float:
+    """Return the share of images that the model classifies correctly."""
     with torch.no_grad():
-        return float((model(x).argmax(dim=1) == y).float().mean())
+        return float((model(images).argmax(dim=1) == labels).float().mean())

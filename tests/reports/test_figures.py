@@ -1,3 +1,5 @@
+"""The print renderer: charts drawn with matplotlib."""
+
 import io
 from dataclasses import replace
 from xml.etree import ElementTree
@@ -6,19 +8,27 @@ import matplotlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from rich.console import Console
 
 from fedcohort.lab import simulation
 from fedcohort.lab.simulation import SimulationConfig
 from fedcohort.paper import figure3, figure4, regret
-from fedcohort.reports.charts.clients import selections_per_class
+from fedcohort.reports.charts import (
+    Axis,
+    Bar,
+    Boxes,
+    Chart,
+    Dot,
+    HeatMap,
+    Layout,
+    Line,
+    Marks,
+    Panel,
+    Stack,
+)
+from fedcohort.reports.charts.clients import labels_per_client, selections_per_class
 from fedcohort.reports.charts.curves import over_rounds
 from fedcohort.reports.figures import draw, save_figures
-from fedcohort.reports.palette import FIRST_SCHEMES, scheme_style
-from fedcohort.reports.report import Report, write
-from fedcohort.reports.tables import as_tables
-from fedcohort.reports.words import format_value
-from fedcohort.selection.registry import PAPER_SELECTORS
+from fedcohort.reports.palette import COLOURS, Style
 from fedcohort.world.classes import class_of
 
 SETTING = SimulationConfig(
@@ -81,9 +91,7 @@ def test_figure_4_has_two_panels_with_a_line_and_a_band_per_selector(results):
         assert [line.get_label() for line in panel.lines] == list(SETTING.selectors)
         assert len(panel.collections) == len(SETTING.selectors)
     assert len(figure.legends) == 1
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == list(
-        SETTING.selectors
-    )
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == list(SETTING.selectors)
 
 
 def test_figure_4_draws_means_over_seeds_from_round_one(results):
@@ -102,12 +110,6 @@ def test_a_selector_has_the_same_colour_in_both_figures(results):
         assert panel.patches[0].get_facecolor()[:3] == pytest.approx(
             matplotlib.colors.to_rgb(line.get_color())
         )
-
-
-def test_the_papers_selectors_have_colours_of_their_own():
-    assert set(PAPER_SELECTORS) <= set(FIRST_SCHEMES)
-    assert len({scheme_style(name).colour for name in FIRST_SCHEMES}) == len(FIRST_SCHEMES)
-    assert scheme_style("someone new") == scheme_style("someone new")
 
 
 def test_one_seed_one_round_and_one_selector_can_be_drawn():
@@ -196,80 +198,90 @@ def test_the_users_settings_of_matplotlib_neither_change_a_figure_nor_are_change
         assert dict(matplotlib.rcParams) == mine
 
 
-def test_values_are_shown_as_a_reader_wants_them():
-    values = [
-        True,
-        False,
-        None,
-        float("nan"),
-        0.123456,
-        999.94,
-        1234567.8,
-        -4321.0,
-        20,
-        "12/13/14",
-        0.0,
-    ]
-    assert [format_value(value) for value in values] == [
-        *("yes", "no", "-", "-", "0.123", "1,000", "1,234,568", "-4,321", "20", "12/13/14", "0")
-    ]
+def chart(panels, **more):
+    """Return a chart with one panel for each list of series."""
+    named = {title: Panel(series) for title, series in panels.items()}
+    return Chart("id", "Title", "Caption.", Axis("x axis"), Axis("y axis"), named, **more)
 
 
-def test_a_table_has_the_keys_as_header_numbers_to_the_right_and_no_rows_no_columns():
-    (table,) = as_tables(
-        [{"case": "a", "eta": 0.5, "asked": "1/2/3"}, {"case": "b", "eta": 2.0, "asked": "4/5/6"}],
-        width=80,
-    )
-    assert [(str(column.header), column.justify) for column in table.columns] == [
-        ("case", "left"),
-        ("eta", "right"),
-        ("asked", "right"),
-    ]
-    assert table.row_count == 2
-    assert [len(table.columns) for table in as_tables([], width=80)] == [0]
+def test_a_line_is_drawn_in_its_style_with_a_band_if_its_spread_is_known():
+    x = np.arange(1, 4)
+    banded = Line("banded", Style(1, dash=1), x, x / 4, np.full(3, 0.1))
+    plain = Line("plain", Style(2), x, x / 4)
+    axes = draw(chart({"panel": [banded, plain]})).axes[0]
+    assert [line.get_linestyle() for line in axes.lines] == ["--", "-"]
+    assert [line.get_color() for line in axes.lines] == [COLOURS[1], COLOURS[2]]
+    assert len(axes.collections) == 1
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x axis", "y axis")
 
 
-def test_the_parts_of_a_table_repeat_as_many_columns_as_tell_the_rows_apart():
-    rows = [
-        {"scheme": "E3CS-0", "variant": word, **{f"column {place}": 1e6 for place in range(9)}}
-        for word in ("one", "two")
-    ]
-    parts = as_tables(rows, 60)
-    assert len(parts) > 1
-    assert [[str(column.header) for column in part.columns[:2]] for part in parts] == [
-        ["scheme", "variant"]
-    ] * len(parts)
-    alike = as_tables([rows[0], rows[0]], 60)
-    assert all(str(part.columns[0].header) == "scheme" for part in alike)
+def test_a_long_line_is_thinned_and_keeps_both_ends():
+    x = np.arange(1, 5001)
+    (line,) = draw(chart({"panel": [Line("long", Style(0), x, x / 2)]})).axes[0].lines
+    assert len(line.get_xdata()) == 400
+    assert (line.get_xdata()[0], line.get_xdata()[-1]) == (1, 5000)
 
 
-def test_latex_wraps_long_columns_and_prints_the_notes(tmp_path):
-    rows = [{"claim": "a", "value": "1 ± 2", "sentence": "words " * 10}]
-    write(Report("name", "Title", {"table": rows}, ["*: outside 2 % of it."]), tmp_path)
-    text = (tmp_path / "name.tex").read_text()
-    assert r"\begin{tabular}{lrp{0.80\linewidth}}" in text
-    assert text.endswith("{\\footnotesize *: outside 2 \\% of it.\\par}\n")
+def test_marks_are_circles_that_the_legend_does_not_name():
+    x = np.arange(1, 4)
+    series = [Line("a", Style(1), x, x / 4), Marks("a", Style(1), [(2, 0.4), (3, 0.8)])]
+    figure = draw(chart({"panel": series}))
+    circles = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
+    assert [tuple(circle.get_xydata()[0]) for circle in circles] == [(2, 0.4), (3, 0.8)]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a"]
 
 
-ROWS = [
-    {
-        "the case": f"case {case}, [bold]",
-        **{f"column {place}": 1234567.0 * case for place in range(9)},
-    }
-    for case in (1, 2)
-]
+def test_every_panel_may_have_its_own_legend():
+    x = np.arange(1, 4)
+    panels = {title: [Line(f"line {title}", Style(0), x, x / 4)] for title in "ab"}
+    figure = draw(chart(panels, layout=Layout(legend_per_panel=True)))
+    assert not figure.legends
+    names = [axes.get_legend().get_texts()[0].get_text() for axes in figure.axes]
+    assert names == ["line a", "line b"]
 
 
-@pytest.mark.parametrize("width", [33, 60, 80, 200])
-def test_a_table_that_is_too_wide_is_cut_between_columns_and_nothing_of_it_is_lost(width):
-    console = Console(width=width, record=True, file=io.StringIO())
-    for table in as_tables(ROWS, width, "[a title]"):
-        console.print(table)
-    text = console.export_text()
-    assert text.count("[a title]") == 1
-    assert max(len(line) for line in text.splitlines()) <= width
-    for row in ROWS:
-        for value in list(row.values())[1:]:
-            assert text.count(format_value(value)) == 9
-    assert text.count("case 1, [bold]") == text.count("case 2, [bold]") >= 1
-    assert (text.count("case 1, [bold]") == 1) == (width == 200)
+def test_bars_of_a_client_add_up_to_its_samples():
+    counts = np.array([[3, 0, 2], [1, 4, 0]])
+    panel = draw(labels_per_client({"": counts})).axes[0]
+    tops = {}
+    for label, bars in enumerate(panel.containers):
+        for client, bar in enumerate(bars):
+            assert bar.get_height() == counts[client, label]
+            assert bar.get_y() == counts[client, :label].sum()
+            tops[client] = bar.get_y() + bar.get_height()
+    assert tops == {0: 5, 1: 5}
+
+
+def test_stacked_bars_of_named_clients_have_their_names_and_colours():
+    layers = [Stack("arrived", ["ann", "bob"], np.array([1, 2]), Style(2))]
+    axes = draw(chart({"all": layers})).axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["ann", "bob"]
+    colour = matplotlib.colors.to_hex(axes.patches[0].get_facecolor())
+    assert colour == COLOURS[2].lower()
+
+
+def test_boxes_of_several_kinds_of_run_have_a_panel_each():
+    boxes = [Boxes("random", Style(0), ["0.1"], [np.array([1, 2, 3])])]
+    figure = draw(chart({"iid": boxes, "shards": boxes}))
+    assert [axes.get_title() for axes in figure.axes] == ["random, iid", "random, shards"]
+
+
+def test_bars_and_dots_are_drawn_where_their_values_are():
+    nan = float("nan")
+    bars = [Bar("a", Style(0), 2.0, 0.5), Bar("b", Style(1), 3.0, nan)]
+    axes = draw(chart({"kind": bars})).axes[0]
+    assert [bar.get_height() for bar in axes.patches] == [2, 3]
+
+    dots = [Dot("a", Style(0), 0.5, 0.7, 0.1, nan)]
+    axes = draw(chart({"kind": dots})).axes[0]
+    assert [tuple(line.get_xydata()[0]) for line in axes.lines] == [(0.5, 0.7)]
+
+
+def test_a_heat_map_has_a_colour_bar_and_a_circle_for_every_marked_cell():
+    marked = np.array([[False, True], [True, True], [False, False]])
+    values = np.linspace(0, 1, 6).reshape(3, 2)
+    heat_map = HeatMap("e3cs-0", np.array([1, 5]), [0, 1, 2], values, marked)
+    figure = draw(chart({"e3cs-0": [heat_map]}))
+    assert [axes.get_ylabel() for axes in figure.axes] == ["y axis", "probability"]
+    circles = figure.axes[0].collections[-1].get_offsets()
+    assert circles.tolist() == [[5, 0], [1, 1], [5, 1]]

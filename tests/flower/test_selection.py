@@ -1,0 +1,69 @@
+"""Selectors by name and as objects."""
+
+import pytest
+from fakes import (
+    federation,
+)
+from flwr.serverapp.strategy import (
+    FedAvg,
+)
+from helpers import cohort_strategy, initial
+
+from fedcohort.flower import CohortStrategy
+from fedcohort.selection.e3cs import E3CS
+from fedcohort.selection.registry import Federation, make_selector
+
+
+def test_selectors_that_rank_by_loss_get_it(clock):
+    grid = federation(clock, 6)
+    strategy = cohort_strategy(selector="rpow-d", cohort_size=2, loss_key="train_loss")
+    strategy.start(grid, initial(), num_rounds=8)
+    assert strategy.selector.last_losses.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    again = strategy.selector.select(
+        99, [0, 1, 4]
+    )  # fewer than the candidates drawn: the two lossiest for sure
+    assert again.clients.tolist() == [1, 4]
+
+
+class TwoVerbs:
+    num_clients, cohort_size = 6, 3
+
+    def select(self, round, available=None): ...
+    def update(self, outcome): ...
+    def join(self, count=1): ...
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"selector": "rpow-d"}, "loss_key must name the loss that clients report, .* got None"),
+        (
+            {"selector": make_selector("rpow-d", Federation(6, 3, rng=0, horizon=1))},
+            "loss_key must name the loss",
+        ),
+        (
+            {"selector": None},
+            "selector must be a name or an object with .*, got None without num_clients",
+        ),
+        ({"selector": E3CS}, "selector must be a name or an object with .*, got the class E3CS"),
+        (
+            {"selector": TwoVerbs(), "folder": "here"},
+            "selector must be .* without state_dict, load_state_dict",
+        ),
+        ({"limits": 50}, "limits must be Limits, got 50"),
+        ({"folder": "taken"}, "folder must be a folder, got taken, where taken is a file"),
+        ({"deadline": "60"}, "deadline must be a finite number above 0, got '60'"),
+    ],
+)
+def test_what_would_end_the_first_round_is_refused_before_it(tmp_path, monkeypatch, wrong, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(ValueError, match=message):
+        cohort_strategy(**wrong)
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def test_the_cohort_size_of_a_selector_of_ones_own_cannot_be_another(clock):
+    with pytest.raises(ValueError, match="cohort_size must be the selector's, 2, got 3"):
+        CohortStrategy(FedAvg(), E3CS(5, 2, rng=0), 3)
+    assert CohortStrategy(FedAvg(), E3CS(5, 2, rng=0), 2).options.cohort_size == 2

@@ -1,0 +1,47 @@
+import numpy as np
+import pytest
+
+from fedcohort.reports.charts.tradeoffs import fairness_against_accuracy, wasted_work
+from fedcohort.reports.findings import Scheme
+
+NAN = float("nan")
+
+
+def scheme(**more):
+    return Scheme([0, 1], asked=np.full((2, 2), 4.0), successes=np.ones((2, 2)), **more)
+
+
+def test_wasted_work_is_a_bar_per_scheme_with_its_spread():
+    schemes = {"a": scheme(wasted=np.array([10.0, 14.0])), "b": scheme()}
+    chart = wasted_work({"kind": schemes})
+    (bar,) = chart.panels["kind"].series
+    assert (bar.name, bar.height) == ("a", 12)
+    assert bar.sd == pytest.approx(8**0.5)
+    assert chart.panels["kind"].words == "Wasted client-seconds: a 12 ± 3."
+
+
+def test_fairness_stands_against_the_accuracy_of_the_seeds_that_have_one():
+    counts = np.array([[2, 2], [4, 0]])
+    schemes = {
+        "a": scheme(counts=counts, accuracy=np.array([[0.1, 0.5], [0.1, NAN]])),
+        "b": scheme(counts=counts, accuracy=np.array([[0.1, 0.7], [0.1, 0.9]])),
+    }
+    chart = fairness_against_accuracy({"kind": schemes})
+    first, second = chart.panels["kind"].series
+    assert chart.y.title == "final accuracy"
+    assert (first.x, first.y) == (0.75, 0.5)
+    assert np.isnan(first.sd_y)
+    assert second.y == pytest.approx(0.8)
+
+
+def test_fairness_stands_against_success_where_nothing_was_trained():
+    counts = np.array([[2, 2], [4, 0]])
+    chart = fairness_against_accuracy({"kind": {name: scheme(counts=counts) for name in "ab"}})
+    assert chart.y.title == "success ratio"
+    assert [dot.y for dot in chart.panels["kind"].series] == [0.25, 0.25]
+
+
+def test_one_scheme_alone_has_nothing_to_be_compared_with():
+    counts = np.array([[2, 2], [4, 0]])
+    assert not fairness_against_accuracy({"kind": {"a": scheme(counts=counts)}}).panels
+    assert not wasted_work({"kind": {"a": scheme()}}).panels
