@@ -1,3 +1,4 @@
+import inspect
 import subprocess
 import sys
 from importlib.metadata import version
@@ -23,9 +24,10 @@ HEAVY = (
 def loaded_by(code):
     """Return the top-level modules that a fresh interpreter holds after running this code."""
     script = f"import sys; {code}; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
-    return subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    ).stdout.split()
+    )
+    return done.stdout.split()
 
 
 def test_importing_the_package_loads_nothing_heavy():
@@ -52,6 +54,14 @@ def test_importing_the_command_line_loads_neither_a_learning_nor_a_drawing_libra
 @pytest.mark.parametrize("name", fedcohort.__all__)
 def test_every_public_name_exists(name):
     assert getattr(fedcohort, name) is not None
+
+
+@pytest.mark.parametrize("name", sorted(set(fedcohort.__all__) - {"SELECTORS"}))
+def test_every_public_name_explains_its_arguments_and_shows_an_example(name):
+    documentation = inspect.getdoc(getattr(fedcohort, name))
+    assert "Args:" in documentation or "Attributes:" in documentation
+    assert "Examples:" in documentation
+    assert ">>> " in documentation
 
 
 def test_no_public_name_is_listed_twice_and_a_star_import_gives_them_all():

@@ -54,7 +54,7 @@ def test_the_two_lines_on_flower_make_a_strategy_and_an_app():
     names = run_block(1)
     assert isinstance(names["strategy"], Strategy)
     assert isinstance(names["app"], ClientApp)
-    assert names["strategy"].deadline == 60.0
+    assert names["strategy"].options.deadline == 60.0
 
 
 @pytest.mark.slow

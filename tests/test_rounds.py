@@ -9,12 +9,15 @@ from fedcohort.selection.registry import Federation, make_selector
 
 
 class Script:
-    """A selector that asks whom it is told to ask, and remembers what it was told."""
+    """A selector that asks prescribed cohorts and remembers the outcomes."""
 
-    num_clients, cohort_size = 4, 2
+    num_clients = 4
+    cohort_size = 2
 
     def __init__(self, *cohorts):
-        self.cohorts, self.rounds, self.told = cohorts, [], []
+        self.cohorts = cohorts
+        self.rounds = []
+        self.outcomes = []
 
     def select(self, round, available=None):
         self.rounds.append(round)
@@ -22,66 +25,67 @@ class Script:
         return Cohort(round, clients, np.ones(clients.shape))
 
     def update(self, outcome):
-        self.told.append(outcome)
+        self.outcomes.append(outcome)
 
 
 class Broken:
-    """A learner to whom client 1 returns rubbish."""
+    """A learner that gets an invalid update from client 1."""
 
     def train(self, round, clients, arrived):
         valid = arrived & (clients != 1)
         return Returned(valid, np.where(valid, 0.5 + clients, nan))
 
 
-def one(selector, row, **options):
+def play_round(selector, row, **options):
+    """Play one round against one row of a world."""
     (record,) = play(selector, [np.array(row)], 1, **options)
     return record
 
 
 def test_a_world_of_answers_takes_one_second_a_round_and_wastes_one_per_failure():
     selector = Script([1, 3])
-    record = one(selector, [True, True, True, False])
+    record = play_round(selector, [True, True, True, False])
     assert record.cohort.clients.tolist() == [1, 3]
     assert record.arrived.tolist() == record.valid.tolist() == [True, False]
     assert record.loss is None
     assert (float(record.seconds), float(record.wasted)) == (1.0, 1.0)
-    assert selector.told[0].success.tolist() == [1.0, 0.0]
-    assert selector.told[0].cohort.round == 0
+    assert selector.outcomes[0].success.tolist() == [1.0, 0.0]
+    assert selector.outcomes[0].cohort.round == 0
 
 
 def test_what_arrives_after_the_deadline_is_dropped_and_the_round_closes_at_the_deadline():
-    record = one(Script([0, 2]), [3.0, 1.0, 5.5, 1.0], deadline=5.0)
+    record = play_round(Script([0, 2]), [3.0, 1.0, 5.5, 1.0], deadline=5.0)
     assert record.arrived.tolist() == [True, False]
     assert float(record.seconds) == 5.0
     assert float(record.wasted) == 5.0  # client 2 was stopped at the deadline
 
 
 def test_an_answer_at_the_deadline_is_in_time():
-    record = one(Script([0, 2]), [3.0, 1.0, 5.0, 1.0], deadline=5.0)
+    record = play_round(Script([0, 2]), [3.0, 1.0, 5.0, 1.0], deadline=5.0)
     assert record.arrived.all()
     assert (float(record.seconds), float(record.wasted)) == (5.0, 0.0)
 
 
 def test_a_round_in_which_all_answer_closes_at_the_last_answer():
-    record = one(Script([0, 2]), [3.0, 99.0, 2.5, 99.0], deadline=5.0)
+    record = play_round(Script([0, 2]), [3.0, 99.0, 2.5, 99.0], deadline=5.0)
     assert (float(record.seconds), float(record.wasted)) == (3.0, 0.0)
 
 
 def test_a_client_that_never_answers_costs_the_whole_deadline():
-    record = one(Script([0, 2]), [3.0, 1.0, inf, 1.0], deadline=7.0)
+    record = play_round(Script([0, 2]), [3.0, 1.0, inf, 1.0], deadline=7.0)
     assert (float(record.seconds), float(record.wasted)) == (7.0, 7.0)
 
 
-def test_a_rejected_update_is_a_failure_that_wastes_the_time_it_took_and_does_not_hold_up_the_round():
+def test_a_rejected_update_is_a_failure_that_wastes_its_time_and_does_not_hold_up_the_round():
     selector = Script([0, 1])
-    record = one(selector, [3.0, 2.0, 1.0, 1.0], learner=Broken(), deadline=5.0)
+    record = play_round(selector, [3.0, 2.0, 1.0, 1.0], learner=Broken(), deadline=5.0)
     assert record.arrived.tolist() == [True, True]
     assert record.valid.tolist() == [True, False]
     assert (float(record.seconds), float(record.wasted)) == (3.0, 2.0)
     assert record.loss[0] == 0.5
     assert np.isnan(record.loss[1])
-    assert selector.told[0].success.tolist() == [1.0, 0.0]
-    assert selector.told[0].loss[0] == 0.5
+    assert selector.outcomes[0].success.tolist() == [1.0, 0.0]
+    assert selector.outcomes[0].loss[0] == 0.5
 
 
 def test_a_learner_is_told_only_who_is_asked_and_whose_answer_arrives():
@@ -93,13 +97,13 @@ def test_a_learner_is_told_only_who_is_asked_and_whose_answer_arrives():
             return Returned(arrived)
 
     learner = Listening()
-    one(Script([1, 2]), [9.0, 1.0, 9.0, 1.0], learner=learner, deadline=4.0)
+    play_round(Script([1, 2]), [9.0, 1.0, 9.0, 1.0], learner=learner, deadline=4.0)
     assert learner.heard == (0, [1, 2], [True, False])
 
 
 def test_runs_in_lock_step_each_have_their_own_time_and_waste():
     row = [[1.0, 2.0, 3.0, 4.0], [4.0, 3.0, 2.0, inf]]
-    record = one(Script([[0, 1], [2, 3]]), row, deadline=3.5)
+    record = play_round(Script([[0, 1], [2, 3]]), row, deadline=3.5)
     assert record.arrived.tolist() == [[True, True], [True, False]]
     assert record.seconds.tolist() == [2.0, 3.5]
     assert record.wasted.tolist() == [0.0, 3.5]
@@ -107,11 +111,11 @@ def test_runs_in_lock_step_each_have_their_own_time_and_waste():
 
 def test_without_a_deadline_a_client_that_never_answers_is_an_error_that_names_the_deadline():
     with pytest.raises(ValueError, match=r"deadline must be finite .*, got inf"):
-        one(Script([0, 2]), [3.0, 1.0, inf, 1.0])
+        play_round(Script([0, 2]), [3.0, 1.0, inf, 1.0])
 
 
 def test_without_a_deadline_the_round_waits_for_the_last():
-    record = one(Script([0, 2]), [300.0, inf, 2.0, inf])
+    record = play_round(Script([0, 2]), [300.0, inf, 2.0, inf])
     assert record.arrived.all()
     assert float(record.seconds) == 300.0
 

@@ -1,4 +1,12 @@
-"""Choose which clients train in each round of federated learning when clients fail."""
+"""Choose which clients train in each round of federated learning when clients fail.
+
+Examples:
+    >>> selector = E3CS(num_clients=100, cohort_size=20, rng=0, quota=0.5)
+    >>> world = bernoulli(class_rates(100), rng=0)
+    >>> for would_answer, round in zip(world, range(3)):
+    ...     cohort = selector.select(round)
+    ...     selector.update(Outcome(cohort, success=would_answer[cohort.clients]))
+"""
 
 from fedcohort.rng import stream
 from fedcohort.rounds import Record, play

@@ -174,7 +174,7 @@ def check_array(
 
 
 def _as_float(value: Any) -> float:
-    """Return a number as a float; nan for anything else, such as words and bools."""
+    """Return a number as a float, and nan for anything else, such as words and bools."""
     if isinstance(value, str | bytes | bool | np.bool_):
         return math.nan
     try:
@@ -192,7 +192,7 @@ def _describe(low: float, high: float) -> str:
 
 
 def _describe_position(bad: npt.NDArray[np.bool_]) -> str:
-    """Return where the first bad value is; nothing for a single number."""
+    """Return where the first bad value is. A single number has no position."""
     position = np.argwhere(bad)[0].tolist()
     if not position:
         return ""

@@ -141,7 +141,7 @@ def play(
 
 
 def _check_row(row: npt.ArrayLike, num_clients: int) -> npt.NDArray[Any]:
-    """Return a row of the world as an array; it may know clients that are still to join."""
+    """Return a row of the world as an array. It may know clients that are still to join."""
     answers = np.asarray(row)
     if answers.ndim == 0 or answers.shape[-1] < num_clients:
         raise ValueError(

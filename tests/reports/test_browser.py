@@ -61,15 +61,17 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def opened(browser, run):
-    """Return a function that opens the report; whatever is requested or complained about, ever, must be nothing."""
-    requests, complaints, contexts = [], [], []
+    """Return a function that opens the report. At the end, nothing was requested or logged."""
+    requests = []
+    messages = []
+    contexts = []
 
     def look(folder=run[0], **how):
         contexts.append(browser.new_context(offline=True, **how))
         page = contexts[-1].new_page()
         page.on("request", lambda request: requests.append(request.url))
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda message: messages.append(message.text))
+        page.on("pageerror", lambda error: messages.append(str(error)))
         page.goto(f"file://{folder / 'report.html'}")
         page.wait_for_selector("html[data-drawn=yes]")
         return page
@@ -82,12 +84,12 @@ def opened(browser, run):
         for url in requests
         if not url.startswith(("data:", "blob:")) and not url.endswith("/report.html")
     ] == []
-    assert complaints == []
+    assert messages == []
 
 
 @pytest.fixture(scope="module")
 def page(opened):
-    """Return one page for all tests that leave it as they found it: opening it is most of their time."""
+    """Return one page for all tests that leave it as it was. Opening it takes most of the time."""
     return opened()
 
 
@@ -164,11 +166,12 @@ def test_the_csv_of_a_figure_says_what_the_records_say(page, run):
     rows = list(csv.DictReader(io.StringIO(content.decode())))
     assert len(rows) == 2 * 2 * SMALL.rounds
     for row in rows:
-        mine = [
-            i for i, place in enumerate(run_keys(SMALL))
-            if place.selector == row["series"] and row["kind"] == f"{place.partition} data, paper rule"
-        ]  # fmt: skip
-        accuracy = run[1]["accuracy"][int(row["round"]) - 1, mine]
+        runs = []
+        for place, key in enumerate(run_keys(SMALL)):
+            kind = f"{key.partition} data, paper rule"
+            if (key.selector, kind) == (row["series"], row["kind"]):
+                runs.append(place)
+        accuracy = run[1]["accuracy"][int(row["round"]) - 1, runs]
         assert float(row["test accuracy"]) == pytest.approx(accuracy.mean(), rel=1e-4)
         assert float(row["sd over seeds"]) == pytest.approx(accuracy.std(ddof=1), rel=1e-3)
 
@@ -228,7 +231,8 @@ def test_a_screen_reader_finds_landmarks_ordered_headings_and_figures_in_words(p
     )
     assert len(labels) == len(FIGURES)
     assert all(len(label) > 40 for label in labels)
-    named = "all => all.map(one => one.labels?.length || one.getAttribute('aria-label') || one.textContent.trim())"
+    named = """all => all.map(one =>
+        one.labels?.length || one.getAttribute('aria-label') || one.textContent.trim())"""
     assert all(page.eval_on_selector_all("button, select, input", named))
 
 

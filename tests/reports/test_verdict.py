@@ -5,7 +5,7 @@ from fedcohort.reports.html.verdict import describe_schemes, verdict
 
 
 def scheme(accuracy, successes=None, counts=None, first_seed=0):
-    """Return a scheme with these accuracies [S, T]; two of four updates count unless told otherwise."""
+    """Return a scheme with these accuracies [S, T]. Two of four updates count unless given."""
     accuracy = np.array(accuracy, dtype=float)
     used = np.full(accuracy.shape, 2.0) if successes is None else np.array(successes, dtype=float)
     seeds = range(first_seed, first_seed + len(accuracy))
@@ -32,7 +32,7 @@ def test_who_reaches_the_highest_target_first_is_named_with_its_rounds():
     )
 
 
-def test_a_target_that_none_reached_in_every_run_gives_way_to_a_lower_one_and_those_who_missed_it_are_named():
+def test_the_highest_target_that_a_scheme_always_reached_counts_and_others_are_named():
     said = describe_schemes(
         {"a": scheme([[0.4, 0.9], [0.4, 0.5]]), "b": scheme([[0.2, 0.2], [0.4, 0.4]])}, (0.3, 0.8)
     )

@@ -38,7 +38,10 @@ def build():
 
 @pytest.fixture
 def report():
-    """Return a maker of outcomes that depend on round and client alone, so that every selector meets the same world."""
+    """Return a maker of outcomes, which depend on the round and the client alone.
+
+    So every selector meets the same world.
+    """
 
     def make(cohort):
         chance = np.random.default_rng(cohort.round).random((2, 1000))
@@ -50,7 +53,10 @@ def report():
 
 @pytest.fixture
 def prescribe(monkeypatch):
-    """Return a function that makes E3CS draw these clients next, whatever p; the p it was given is kept in `seen`."""
+    """Return a function that makes E3CS draw these clients next, whatever p is.
+
+    The p that E3CS passed to the sampler is in its attribute `seen`.
+    """
 
     def choose(*clients):
         def sampler(p, rng, size=None):

@@ -1,4 +1,4 @@
-"""Exact answers, written again and without a float where that is possible, to hold the code against."""
+"""Exact answers to compare the code with, written anew and without floats where possible."""
 
 from fractions import Fraction
 from itertools import pairwise
@@ -10,31 +10,36 @@ F = Fraction
 
 
 def water_fill(weights, k, sigma):
-    """Return p, the capped set and alpha in rationals: cap whoever is above 1, share out the rest, again until none is."""
-    spare, capped = k - len(weights) * F(sigma), set()
+    """Return p, the capped set and alpha in rationals.
+
+    Cap everyone above 1, share out the rest, and repeat until nobody is above.
+    """
+    spare = k - len(weights) * F(sigma)
+    capped = set()
     while True:
         free = [i for i in range(len(weights)) if i not in capped]
         alpha = sum(F(weights[i]) for i in free) / (spare - len(capped) * (1 - F(sigma)))
         over = {i for i in free if sigma + weights[i] / alpha > 1}
         if not over:
-            return (
-                [F(1) if i in capped else sigma + weights[i] / alpha for i in range(len(weights))],
-                capped,
-                alpha,
-            )
+            p = [F(1) if i in capped else sigma + w / alpha for i, w in enumerate(weights)]
+            return p, capped, alpha
         capped |= over
 
 
 def printed_alphas(weights, k, sigma):
-    """Return every alpha that the paper's printed rule accepts: it compares w_j, and not Psi_j, with Psi_(i_v)."""
+    """Return every alpha that the paper's printed rule accepts.
+
+    The rule compares w_j, and not Psi_j, with Psi_(i_v).
+    """
     psi = sorted(F(w) / (1 - sigma) for w in weights)
-    found = set()
+    accepted = set()
     for low, high in pairwise(psi):
         slots = k - len(weights) * sigma - sum(1 - sigma for w in weights if w > low)
         if slots > 0:
             alpha = sum(F(w) for w in weights if w <= low) / slots
-            found |= {alpha} if low <= alpha < high else set()
-    return found
+            if low <= alpha < high:
+                accepted.add(alpha)
+    return accepted
 
 
 def total_at(alpha, weights, sigma):
@@ -43,9 +48,17 @@ def total_at(alpha, weights, sigma):
 
 
 def chi_square_tail(x, degrees):
-    """Return P(chi-square > x): Q(1/2, h) = erfc(sqrt h), Q(1, h) = exp(-h), Q(a+1, h) = Q(a, h) + h^a e^-h / Gamma(a+1)."""
-    half, a = max(x, 1e-300) / 2, 0.5 if degrees % 2 else 1.0
-    tail = erfc(sqrt(half)) if degrees % 2 else exp(-half)
+    """Return P(chi-square > x) = Q(degrees / 2, h) for h = x / 2.
+
+    Q(1/2, h) = erfc(sqrt h), Q(1, h) = exp(-h), Q(a+1, h) = Q(a, h) + h^a e^-h / Gamma(a+1).
+    """
+    half = max(x, 1e-300) / 2
+    if degrees % 2:
+        a = 0.5
+        tail = erfc(sqrt(half))
+    else:
+        a = 1.0
+        tail = exp(-half)
     while a < degrees / 2:
         tail += exp(a * log(half) - half - lgamma(a + 1))
         a += 1
@@ -60,15 +73,17 @@ def members(clients, num_clients):
 
 
 def chance_of_counts(clients, p):
-    """Return (a bound from above on) the chance of inclusion counts as far from N p as these.
+    """Return an upper bound on the chance of inclusion counts as far from N p as these.
 
-    With z_i = (N_i - N p_i) / sqrt(N p_i (1 - p_i)) over the clients with 0 < p < 1, z is normal with the correlations of
-    membership, so sum z^2 is a sum of lambda_j chi-square(1) over that matrix's eigenvalues. As the cohort size is fixed, it
-    has at most n - 1 that are not zero, and the sum is at most lambda_max times a chi-square of as many degrees as its rank.
+    Let z_i = (N_i - N p_i) / sqrt(N p_i (1 - p_i)) for the clients with 0 < p < 1. Then z is
+    normal with the correlations of membership, and sum z^2 is a sum of lambda_j chi-square(1)
+    over that matrix's eigenvalues. As the cohort size is fixed, at most n - 1 of them are not
+    zero. The sum is at most lambda_max times a chi-square of as many degrees as the rank.
     """
     free = (p > 0) & (p < 1)
     inside = members(clients, len(p))[:, free]
-    p, draws = p[free], len(clients)
+    p = p[free]
+    draws = len(clients)
     z = (inside.sum(axis=0) - draws * p) / np.sqrt(draws * p * (1 - p))
     scaled = (inside - p) / np.sqrt(p * (1 - p))
     eigenvalues = np.linalg.eigvalsh(scaled.T @ scaled / draws - np.outer(z, z) / draws)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fedcohort.lab import folder as rundir
+from fedcohort.lab.folder import load_checkpoint, save_checkpoint
 from fedcohort.selection.allocation import allocate
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.protocol import Cohort, Outcome
@@ -124,11 +124,8 @@ def test_the_hand_worked_robust_step_charges_capped_clients_too(follow):
 def test_paper_weights_rise_only_where_an_uncapped_client_asked_has_answered(case):
     selector, success = case
     before = selector.log_weights.copy()
-    allocation = allocate(
-        before,
-        selector.cohort_size,
-        selector.fraction(0) * selector.cohort_size / selector.num_clients,
-    )
+    floor = selector.fraction(0) * selector.cohort_size / selector.num_clients
+    allocation = allocate(before, selector.cohort_size, floor)
     cohort = selector.select(0)
     close(cohort.inclusion, allocation.inclusion[cohort.clients], 0)
     selector.update(Outcome(cohort, success))
@@ -159,9 +156,8 @@ def test_the_estimate_of_an_answer_is_unbiased():
     cohort = selector.select(0)
     selector.update(Outcome(cohort, answers[cohort.clients]))
     estimates = (selector.log_weights - start) / (0.5 * k * 0.75 / num_clients)
-    error = (
-        5 * answers * np.sqrt((1 / allocation.inclusion - 1) / runs)
-    )  # five standard errors of 1{i asked} x_i / p_i
+    # Five standard errors of 1{i asked} x_i / p_i.
+    error = 5 * answers * np.sqrt((1 / allocation.inclusion - 1) / runs)
     assert (np.abs(estimates.mean(axis=0) - answers) <= error).all()
 
 
@@ -177,11 +173,9 @@ def test_robust_weights_are_shares_none_below_beta_over_k(case, rounds):
         assert (selector.log_weights >= log(selector.share / n) - 1e-12).all()
         assert (selector.log_weights <= 1e-12).all()
         close(log_sum(selector.log_weights), 0.0, 1e-12)
-        spare = k * (1 - selector.fraction(round))
-        assert (
-            next_p(selector)
-            >= selector.fraction(round) * k / n + spare * selector.share / n - 1e-12
-        ).all()
+        phi = selector.fraction(round)
+        least = phi * k / n + k * (1 - phi) * selector.share / n
+        assert (next_p(selector) >= least - 1e-12).all()
 
 
 @given(played("robust", 0.0), st.integers(0, 100))
@@ -199,7 +193,8 @@ def test_with_a_share_failing_still_lowers_the_clients_own_next_p(case, who):
 
 def failing_instead_of_succeeding(selector, success, who):
     """Return the change of next p, and whose answer was changed."""
-    cohort, state = selector.select(0), selector.state_dict()
+    cohort = selector.select(0)
+    state = selector.state_dict()
     who %= success.size
     answers = []
     for x in (1, 0):
@@ -237,9 +232,8 @@ def test_steps_are_scaled_by_the_number_available(prescribe):
     selector = E3CS(8, 2, rng=0, quota=0.5)
     prescribe(1, 3)
     selector.update(Outcome(selector.select(0, [0, 1, 2, 3]), np.array([1, 0])))
-    close(
-        selector.log_weights, [0, 0.5 * 1 / 4 / 0.5, 0, 0, 0, 0, 0, 0]
-    )  # eta R'/n / p with R' = 1, n = 4, p = 1/2
+    gain = 0.5 * 1 / 4 / 0.5  # eta R'/n / p with R' = 1, n = 4, p = 1/2
+    close(selector.log_weights, [0, gain, 0, 0, 0, 0, 0, 0])
 
 
 @pytest.mark.parametrize("update", ["paper", "robust"])
@@ -293,18 +287,15 @@ def test_a_leaver_returns_with_the_weight_it_left_with(update):
 @pytest.mark.parametrize("rng", [0, [0, 1]])
 def test_newcomers_get_the_mean_share(rng):
     robust = E3CS(4, 2, rng=rng, update="robust")
-    robust.log_weights = np.broadcast_to(
-        np.log([0.1, 0.2, 0.3, 0.4]), robust.log_weights.shape
-    ).copy()
+    robust.log_weights = np.log([0.1, 0.2, 0.3, 0.4]) + np.zeros(robust.shape)
     robust.join(2)
-    close(
-        np.exp(robust.log_weights),
-        np.broadcast_to([0.1 / 1.5, 0.2 / 1.5, 0.2, 0.4 / 1.5, 1 / 6, 1 / 6], (*np.shape(rng), 6)),
-    )
+    shares = [0.1 / 1.5, 0.2 / 1.5, 0.2, 0.4 / 1.5, 1 / 6, 1 / 6]
+    close(np.exp(robust.log_weights), np.broadcast_to(shares, robust.shape))
+
     paper = E3CS(4, 2, rng=rng)
-    paper.log_weights = np.broadcast_to(np.log([1, 2, 3, 10]), paper.log_weights.shape).copy()
+    paper.log_weights = np.log([1, 2, 3, 10]) + np.zeros(paper.shape)
     paper.join()
-    close(np.exp(paper.log_weights), np.broadcast_to([1, 2, 3, 10, 4], (*np.shape(rng), 5)), 1e-13)
+    close(np.exp(paper.log_weights), np.broadcast_to([1, 2, 3, 10, 4], paper.shape), 1e-13)
     assert paper.num_clients == 5
     assert paper.select(0, [0, 4]).clients.shape[-1] == 2
 
@@ -315,9 +306,8 @@ def test_newcomers_get_the_mean_share(rng):
     ids=["0", "0.5", "0.8", "inc"],
 )
 def test_the_automatic_rate_is_the_theorems(quota, eta):
-    assert E3CS(100, 20, rng=0, quota=quota, eta="auto", horizon=2500).eta == pytest.approx(
-        eta, abs=5e-5
-    )
+    selector = E3CS(100, 20, rng=0, quota=quota, eta="auto", horizon=2500)
+    assert selector.eta == pytest.approx(eta, abs=5e-5)
 
 
 def test_the_automatic_rate_is_at_most_one():
@@ -397,10 +387,11 @@ def test_weights_learn_whatever_array_they_were_set_to(weights):
 @pytest.mark.parametrize("update", ["paper", "robust"])
 @pytest.mark.parametrize("available", [None, [0, 2, 3, 5]])
 def test_a_cohort_in_flight_survives_a_checkpoint_on_disk(tmp_path, update, available):
-    one, other = (E3CS(6, 2, rng=0, update=update) for _ in range(2))
-    cohort = one.select(0, available)
-    rundir.save_checkpoint(tmp_path, {"selector": one.state_dict()})
-    other.load_state_dict(rundir.load_checkpoint(tmp_path)["selector"])
-    for selector in (one, other):
+    original = E3CS(6, 2, rng=0, update=update)
+    cohort = original.select(0, available)
+    save_checkpoint(tmp_path, {"selector": original.state_dict()})
+    restored = E3CS(6, 2, rng=0, update=update)
+    restored.load_state_dict(load_checkpoint(tmp_path)["selector"])
+    for selector in (original, restored):
         selector.update(Outcome(cohort, np.array([1.0, 0.0])))
-    np.testing.assert_array_equal(one.log_weights, other.log_weights)
+    np.testing.assert_array_equal(original.log_weights, restored.log_weights)

@@ -49,10 +49,8 @@ def test_a_draw_has_k_distinct_clients_with_the_probabilities_of_allocate(
 
 
 def test_draws_hit_their_targets():
-    num_clients, floor = (
-        61,
-        0.1,
-    )  # borders of blocks are random, so that there is a partial block whatever the number
+    num_clients = 61  # whatever the number, random borders leave a partial block
+    floor = 0.1
     logs = np.random.default_rng(1).normal(0, 1, num_clients)
     logs[:3] = 9.0
     p = allocate(logs, 20, floor).inclusion
@@ -63,21 +61,18 @@ def test_draws_hit_their_targets():
 
 
 def test_every_pair_can_meet():
-    inside = members(cohorts(np.zeros(64), 8, 0.0, 5_000), 64).astype(
-        int
-    )  # a uniform choice has each pair 69 times
-    together = inside.T @ inside
+    inside = members(cohorts(np.zeros(64), 8, 0.0, 5_000), 64).astype(int)
+    together = inside.T @ inside  # a uniform choice has each pair 69 times
     assert min(together[i, j] for i, j in combinations(range(64), 2)) > 0
 
 
 @pytest.mark.parametrize("layout", ["interleaved", "in order of id"])
 def test_class_totals_of_a_cohort_vary_no_more_than_under_independent_draws(layout):
-    num_clients, k = 64_000, 1000
-    kind = (
-        np.arange(num_clients) % 4
-        if layout == "interleaved"
-        else np.arange(num_clients) * 4 // num_clients
-    )
+    num_clients = 64_000
+    k = 1000
+    kind = np.arange(num_clients) * 4 // num_clients
+    if layout == "interleaved":
+        kind = np.arange(num_clients) % 4
     rng = np.random.default_rng(0)
     error = 5 * (k * 0.25 * 0.75) ** 0.5  # five standard errors of independent draws
     for _ in range(20):
@@ -96,9 +91,11 @@ def test_a_large_e3cs_learns_what_the_small_one_would(monkeypatch, update):
         np.testing.assert_allclose(
             cohort.inclusion, small.inclusion[cohort.clients], rtol=0, atol=1e-10
         )
-        before, success = logs.copy(), (cohort.clients + round) % 3 > 0
+        before = logs.copy()
+        success = (cohort.clients + round) % 3 > 0
         selector.update(Outcome(cohort, success))
-        step, x = 0.5 * 16 / 80, np.ones(80)
+        step = 0.5 * 16 / 80
+        x = np.ones(80)
         x[cohort.clients] = success
         if update == "paper":
             asked = np.isin(np.arange(80), cohort.clients)
@@ -115,12 +112,13 @@ def test_a_large_e3cs_learns_what_the_small_one_would(monkeypatch, update):
 def test_hard_weights_are_drawn_or_left_to_the_sort(monkeypatch, shape):
     monkeypatch.setattr(large, "LARGE", 1)
     selector = E3CS(100, 20, rng=0)
-    selector.log_weights = {
+    weights = {
         "one jackpot": np.append(np.zeros(99), 2000.0),
         "a spread beyond float64": np.linspace(-2000, 2000, 100),
         "ties on the cap": np.repeat([223.0, -500.0], [20, 80]) * (1 + 1e-9 * np.arange(100) / 100),
         "geometric": -5.0 * np.arange(100),
-    }[shape]
+    }
+    selector.log_weights = weights[shape]
     p = allocate(selector.log_weights, 20).inclusion
     cohort = selector.select(0)
     assert cohort.clients.size == 20
@@ -139,5 +137,6 @@ def test_large_federations_go_this_way_by_themselves():
 
 def test_a_large_run_in_a_batch_is_the_run_alone(monkeypatch):
     monkeypatch.setattr(large, "LARGE", 100)
-    alone, together = E3CS(100, 10, rng=3), E3CS(100, 10, rng=[3, 4])
+    alone = E3CS(100, 10, rng=3)
+    together = E3CS(100, 10, rng=[3, 4])
     np.testing.assert_array_equal(together.select(0).clients[0], alone.select(0).clients)

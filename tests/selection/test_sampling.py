@@ -35,7 +35,7 @@ def draw(sampler, p, draws, seed=0):
 
 @st.composite
 def targets(draw):
-    """Return p that sums to a whole number: thirds of hundreds, ones, almost ones, dust and nothing, in any order."""
+    """Return p that sums to a whole number: hundredths, ones, almost ones, dust and zeros."""
     parts = draw(st.lists(st.integers(0, 99), max_size=12))
     rest = -sum(parts) % 100
     extremes = draw(
@@ -55,10 +55,10 @@ CHANCE = st.lists(
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
-@given(p=targets(), numbers=CHANCE, told=st.booleans())
-def test_k_distinct_clients_are_drawn_whatever_chance_says(name, p, numbers, told):
+@given(p=targets(), numbers=CHANCE, is_size_given=st.booleans())
+def test_k_distinct_clients_are_drawn_whatever_chance_says(name, p, numbers, is_size_given):
     k = round(p.sum())
-    clients = SAMPLERS[name](p, Rigged(numbers), k if told else None)
+    clients = SAMPLERS[name](p, Rigged(numbers), k if is_size_given else None)
     assert clients.shape == (k,)
     assert (np.diff(clients) > 0).all()
     assert ((clients >= 0) & (clients < p.size)).all()
@@ -105,14 +105,14 @@ def test_the_successive_sampler_misses_the_targets_when_they_differ(target):
 
 @pytest.mark.parametrize(("p", "inclusion"), SUCCESSIVE)
 def test_the_successive_sampler_has_its_known_inclusion_probabilities(p, inclusion):
-    draws, inclusion = 100_000, np.array(inclusion)
+    draws = 100_000
+    inclusion = np.array(inclusion)
     rates = members(draw(successive, np.array(p), draws), len(p)).mean(axis=0)
     error = 5 * np.sqrt(inclusion * (1 - inclusion) / draws)  # five standard errors
     assert (np.abs(rates - inclusion) <= error).all()
     smallest = np.argmin(p)
-    assert (
-        rates[smallest] >= min(p) - error[smallest]
-    )  # who stands on the floor gets at least the floor
+    # Those on the floor get at least the floor.
+    assert rates[smallest] >= min(p) - error[smallest]
 
 
 def test_every_pair_can_meet_under_the_systematic_sampler():
@@ -153,11 +153,8 @@ def test_denormal_probabilities_raise_no_warning(name):
 
 def test_a_sum_within_the_tolerance_never_loses_a_client():
     p = np.zeros(10_000)
-    p[:3] = (
-        1 - 1.5e-9,
-        0.5,
-        0.5 - 8e-9,
-    )  # passes the check: a sum short of 2 by 9.5e-9, with 1e-9 + 1e-12 K allowed
+    # This passes the check: the sum is short of 2 by 9.5e-9, and 1e-9 + 1e-12 K is allowed.
+    p[:3] = (1 - 1.5e-9, 0.5, 0.5 - 8e-9)
     assert systematic_at(p, 1 - 1e-9).size == 2
 
 

@@ -85,6 +85,6 @@ def test_a_scheme_that_needs_losses_refuses_an_outcome_without_them_and_keeps_it
 
     selector = Lossy(4, 2, rng=0)
     cohort = selector.select(0)
-    with pytest.raises(ValueError, match="loss must be reported .*, got None"):
+    with pytest.raises(ValueError, match=r"loss must be reported .*, got None"):
         selector.update(Outcome(cohort, np.ones(2)))
     selector.update(Outcome(cohort, np.ones(2), np.ones(2)))

@@ -1,4 +1,4 @@
-"""The defaults of every selector: argument checks, the cohort in flight, `join` and states.
+"""The defaults of every selector: checks, the cohort in flight, `join` and states.
 
 A scheme subclasses `BaseSelector` and writes its constructor, `choose` and, if it learns,
 `learn`. What it needs or offers beyond that it declares in class attributes.
@@ -96,10 +96,21 @@ class BaseSelector:
         raise NotImplementedError(f"{type(self).__name__} must implement choose")
 
     def learn(self, outcome: Outcome) -> None:
-        """Learn from an outcome, whose cohort is the one asked; by default, learn nothing."""
+        """Learn from the outcome of the cohort that was asked; the default learns nothing.
+
+        Args:
+            outcome: Success and loss of the clients asked, shape [..., k] each.
+        """
 
     def allocation(self, round: int, available: npt.ArrayLike | None = None) -> Allocation:
-        """Return every client's inclusion probability; only where `has_inclusion` is true."""
+        """Return every client's inclusion probability without a draw.
+
+        Schemes with `has_inclusion` implement this.
+
+        Args:
+            round: The round, counted from 0.
+            available: Who may be asked, as for `select`; the others get 0.
+        """
         raise NotImplementedError(f"{type(self).__name__} cannot say its probabilities")
 
     def inclusion(self, round: int, available: npt.ArrayLike | None = None) -> Floats:
@@ -176,7 +187,15 @@ class BaseSelector:
         self._forget_cohort()
 
     def newcomers(self, name: str, count: int) -> Floats:
-        """Return the values [..., count] of joining clients; by default, the others' mean."""
+        """Return what an array holds for clients that join; by default, the others' mean.
+
+        Args:
+            name: One of `client_arrays`.
+            count: Number of clients that join.
+
+        Returns:
+            Their values, shape [..., count].
+        """
         mean = getattr(self, name).mean(axis=-1, keepdims=True)
         return np.repeat(mean, count, axis=-1)
 

@@ -105,7 +105,10 @@ class E3CS(BaseSelector):
 
     @property
     def log_weights(self) -> Floats:
-        """Logarithms of the weights, [..., K]; assign a whole array, never change it in place."""
+        """Logarithms of the weights, [..., K].
+
+        Assign a new array to change them, because values derived from them are cached.
+        """
         return self._log_weights
 
     @log_weights.setter
@@ -205,7 +208,10 @@ class E3CS(BaseSelector):
         return allocate_among(present, self.log_weights, size, floors)
 
     def _step(self, cohort: Cohort) -> Floats:
-        """Return eta R_t / K as [..., 1], counted among those present; 0 if all were asked."""
+        """Return eta R_t / K, counted among those present, as [..., 1].
+
+        It is 0 where everyone present was asked.
+        """
         size = cohort.clients.shape[-1]
         count = count_present(self.present, self.num_clients)
         spare = size * (1 - self.fraction(cohort.round)) * (count > size)

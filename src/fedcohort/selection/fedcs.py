@@ -48,7 +48,7 @@ class FedCS(BaseSelector):
         self.lots = self._draw_lots(num_clients)
 
     def choose(self, round: int, size: int, present: Bools | None) -> tuple[Ints, Floats]:
-        """Take the best rates first; chance has no part, so inclusion is 1."""
+        """Take the best rates. Chance has no part, so inclusion is 1."""
         rates = np.broadcast_to(self.success_rates, self.shape)
         if present is not None:
             rates = np.where(present, rates, -1.0)

@@ -31,7 +31,7 @@ ORDERS = stream(0, "orders").permuted(np.tile(np.arange(BLOCK, dtype=np.int8), (
 
 @dataclass(frozen=True, eq=False)
 class _Blocks:
-    """The weights of one run in blocks; the first and the last block may be partly empty."""
+    """The weights of one run in blocks. The first and the last may be partly empty."""
 
     weights: Floats  # [K]
     offset: int  # id of the first place of the first block: 0 down to -15
@@ -200,7 +200,7 @@ def _draw_by_sorting(
 
 
 def _solve(blocks: _Blocks, rho: float) -> _Solution | None:
-    """Return the cap; None where there is none, or none that is safe."""
+    """Return the cap, or None where no cap exists or rounding makes it unsafe."""
     if not rho:
         return None
     with np.errstate(over="ignore", invalid="ignore"):
@@ -211,7 +211,7 @@ def _solve(blocks: _Blocks, rho: float) -> _Solution | None:
 
 
 def _find_cap(blocks: _Blocks, rho: float) -> _Solution:
-    """Find who is capped and theta by Newton's method; theta is nan if that fails."""
+    """Find who is capped and theta by Newton's method. If that fails, theta is nan."""
     sums = blocks.sums()
     capped = np.empty(0, dtype=np.int64)
     for _ in range(PASSES):

@@ -70,7 +70,11 @@ class Lockstep:
         self._asked = []
 
     def join(self, count: int = 1) -> None:
-        """Add clients to every selector; a cohort in flight is forgotten."""
+        """Add clients to every selector and forget the cohort in flight.
+
+        Args:
+            count: Number of clients that join.
+        """
         for selector in self.selectors:
             selector.join(count)
         self.num_clients += count
@@ -118,7 +122,7 @@ class Lockstep:
             check_answers(asked, Cohort(round, clients, np.ones(clients.shape)))
 
     def _split_available(self, available: npt.ArrayLike | None) -> list[Any]:
-        """Return one `available` per selector; only a mask with a row per run is split."""
+        """Return one `available` per selector. Only a mask with a row per run is split."""
         if available is None or np.ndim(available) <= 1:
             return [available] * len(self.selectors)
         return self._split(np.asarray(available))

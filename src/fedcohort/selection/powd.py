@@ -106,7 +106,7 @@ class LastLoss(BaseSelector):
         )
 
     def learn(self, outcome: Outcome) -> None:
-        """Remember the losses of those that succeeded; the others keep their last one."""
+        """Remember the reported losses, but keep the last one where a client failed."""
         clients = outcome.cohort.clients
         before = pick(self.last_losses, clients)
         reported = np.asarray(outcome.loss)

@@ -123,7 +123,7 @@ class Selector(Protocol):
         ...
 
     def join(self, count: int = 1) -> None:
-        """Add clients at the end; the ids of the others stay."""
+        """Add clients at the end, so that the ids of the others stay."""
         ...
 
     def state_dict(self) -> State:

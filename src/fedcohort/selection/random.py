@@ -29,7 +29,7 @@ class Random(BaseSelector):
     """
 
     def choose(self, round: int, size: int, present: Bools | None) -> tuple[Ints, Floats]:
-        """Draw the cohort; everyone's inclusion probability is k divided by those present."""
+        """Draw the cohort. Everyone has the same chance, k divided by those present."""
         drawn = draw_uniformly(size, self.shape, present, self.rng)
         clients = np.sort(drawn, axis=-1)
 

@@ -1,7 +1,7 @@
-"""From inclusion probabilities to a cohort: p [..., K] in, ascending client ids [..., k] out.
+"""From inclusion probabilities to a cohort.
 
-The size of the cohort is k = sum p. A caller who knows that p is right passes k as `size` and
-saves the check.
+A sampler takes p, shape [..., K], and returns ascending client ids, shape [..., k], where
+k = sum p. A caller who knows that p is right passes k as `size` and saves the check.
 
 `systematic` and `pivotal` are exact: client i is drawn with probability p_i, and always k
 clients are drawn. `successive` is the paper's `torch.multinomial(p, k, replacement=False)`.
