@@ -263,7 +263,7 @@ def test_stacked_bars_of_named_clients_have_their_names_and_colours():
 def test_boxes_of_several_kinds_of_run_have_a_panel_each():
     boxes = [Boxes("random", Style(0), ["0.1"], [np.array([1, 2, 3])])]
     figure = draw(chart({"iid": boxes, "shards": boxes}))
-    assert [axes.get_title() for axes in figure.axes] == ["random, iid", "random, shards"]
+    assert [axes.get_title() for axes in figure.axes] == ["random\niid", "random\nshards"]
 
 
 def test_bars_and_dots_are_drawn_where_their_values_are():

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from fedcohort.lab.comparison import load_comparison
+from fedcohort.lab.deployment import load_deployment
 from fedcohort.lab.folder import Kind, detect_kind
 from fedcohort.lab.simulation import load_simulation
 from fedcohort.paper import page as reproduction
@@ -26,7 +27,7 @@ def load_findings(folder: Path) -> Findings:
     if kind is Kind.SIMULATION:
         return simulation.findings(load_simulation(folder))
     if kind is Kind.FLOWER:
-        return deployment.findings(folder)
+        return deployment.findings(load_deployment(folder))
     if kind is Kind.REPRODUCTION:
         return reproduction.findings(folder)
     raise ValueError(
