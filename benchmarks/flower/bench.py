@@ -9,6 +9,7 @@ Linux and `pip install 'fedcohort[flower]'`; takes several minutes.
 import argparse
 import json
 import shutil
+import sys
 import tempfile
 from itertools import chain
 from pathlib import Path
@@ -16,7 +17,10 @@ from typing import Any
 
 from fedcohort.bench.measurement import Row, describe_machine, make_row
 from fedcohort.cli.console import print_json, print_table
-from fedcohort.flower.loopback import Loopback
+
+QUICKSTART = Path(__file__).parents[2] / "examples" / "flower-quickstart"
+sys.path.append(str(QUICKSTART))
+from local_federation import LocalFederation  # noqa: E402
 
 APP = Path(__file__).parent / "app"
 SIMULATED: dict[str, Any] = {"clients": 100, "cohort": 20, "turns": 6, "rounds": 15}
@@ -58,7 +62,7 @@ def measure_simulation(folder: Path, changes: dict[str, Any]) -> list[Row]:
     small = SIMULATED | changes
     large = small | {"numbers": MODEL_SIZE}
     engine = ("--federation-config", ENGINE)
-    with Loopback(folder) as federation:
+    with LocalFederation(folder) as federation:
         federation.start_link("--simulation")
         rows = compare(federation, "simulation, 100 clients, k=20", small, *engine)
         rows += compare(federation, "the same, model of 6.4 MB", large, *engine)
@@ -67,14 +71,16 @@ def measure_simulation(folder: Path, changes: dict[str, Any]) -> list[Row]:
 
 def measure_deployment(folder: Path, changes: dict[str, Any]) -> list[Row]:
     """Measure a SuperLink with five SuperNodes."""
-    with Loopback(folder) as federation:
+    with LocalFederation(folder) as federation:
         federation.start_link()
         for client in range(DEPLOYED["clients"]):
             federation.start_node(f"client-{client}", {"client-id": str(client)})
         return compare(federation, "deployment, 5 clients, k=2", DEPLOYED | changes)
 
 
-def compare(federation: Loopback, name: str, config: dict[str, Any], *more: str) -> list[Row]:
+def compare(
+    federation: LocalFederation, name: str, config: dict[str, Any], *more: str
+) -> list[Row]:
     """Run both strategies by turns; return their rounds and the ratio of each turn."""
     app = federation.folder / "app"
     out = federation.folder / "seconds.json"

@@ -1,4 +1,4 @@
-"""Aggregation rules of `fedcohort.aggregation` on Flower's models, which are arrays by name."""
+"""Apply the rules of `fedcohort.aggregation` to Flower's models, arrays by name."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from fedcohort.flower.models import Model, cast_array
 
 
 def apply_rule(rule: Rule, model: Model, trained: Sequence[Model], shares: Floats) -> Model:
-    """Return the model that a rule makes of the trained ones; if none arrived, the model itself.
+    """Return the next model by a rule. If no model arrived, the model stays as it is.
 
     The rule sees one run: all arrays of the model in one row, in double precision.
 

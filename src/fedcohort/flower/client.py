@@ -154,7 +154,7 @@ def _set_deadline(deadline: float) -> float:
 def _timer(seconds: float) -> Iterator[None]:
     """Raise `Stopped` in the main thread after some seconds.
 
-    On other threads and on Windows there is no timer; the work calls `check_deadline` itself.
+    On other threads and on Windows there is no timer. There the work calls `check_deadline`.
     """
     is_main_thread = threading.current_thread() is threading.main_thread()
     if not is_main_thread or not hasattr(signal, "setitimer"):

@@ -98,7 +98,7 @@ class ClientRegistry:
         return client.node
 
     def name(self, index: int) -> str:
-        """Return a client's name; if nobody came for this index, the index itself."""
+        """Return a client's name, or its index if it never came."""
         client = self.clients[index]
         return client.name if client else str(index)
 
@@ -159,7 +159,7 @@ class ClientRegistry:
             client.lost_at = (node, client.sign_of_life)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return names and declared examples by index; nodes are not kept."""
+        """Return names and declared examples by index. Nodes are not kept."""
         names = [client.name if client else None for client in self.clients]
         return {"names": names, "examples": self.examples}
 

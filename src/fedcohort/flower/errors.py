@@ -10,5 +10,5 @@ NOT_TAKEN = 1004  # Flower did not accept the message to the client
 
 
 def error_reply(message: Message, code: int, reason: str) -> Message:
-    """Return a reply without a model; Flower's own strategies count it as a failure."""
+    """Return a reply without a model. Flower's own strategies count it as a failure."""
     return Message(Error(code, reason), reply_to=message)

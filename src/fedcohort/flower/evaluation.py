@@ -1,4 +1,4 @@
-"""An evaluation round on the clients: whom the strategy asks, and which answers it averages."""
+"""An evaluation round: whom the strategy asks, and which answers it averages."""
 
 import logging
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ class Evaluation:
     def ask(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> list[Message]:
-        """Let the strategy choose among the clients that are there; if none is, ask nobody."""
+        """Let the strategy choose whom to ask among the clients that are there."""
         names = {}
         for index in self.registry.available:
             names[self.registry.node(index)] = self.registry.name(index)

@@ -1,4 +1,4 @@
-"""The parts of Flower that are not public but used here, checked against flwr 1.40 and 1.41.
+"""The private parts of Flower that are used here, checked against flwr 1.40 and 1.41.
 
 All other modules import only `flwr.app`, `flwr.serverapp` and `flwr.clientapp`. In addition,
 `clients.py` reads the fields `name`, `online_until` and `last_activated_at` of the protobuf

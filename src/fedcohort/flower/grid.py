@@ -1,4 +1,4 @@
-"""Grids that wrap Flower's: one ends each exchange at the deadline, one shows only some nodes."""
+"""Two grids around Flower's: one keeps the deadline, one shows only some nodes."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -84,9 +84,8 @@ class DeadlineGrid(ForwardingGrid):
         ValueError: If `deadline` or `poll` is not a positive number.
 
     Examples:
-        Any strategy of Flower keeps the deadline on this grid:
-
-            FedAvg().start(DeadlineGrid(grid, deadline=60.0), initial_arrays)
+        Every strategy of Flower keeps the deadline on this grid:
+        `FedAvg().start(DeadlineGrid(grid, deadline=60.0), initial_arrays)`.
     """
 
     def __init__(
@@ -116,7 +115,7 @@ class DeadlineGrid(ForwardingGrid):
             timeout: Seconds until the exchange ends if the grid has no deadline of its own.
 
         Returns:
-            The replies, in the order of their arrival. Late replies are never among them; a client
+            The replies, in the order of their arrival. Late replies are never among them. A client
             without a reply may have an error reply from Flower.
         """
         seconds = self.deadline if self.deadline is not None else timeout

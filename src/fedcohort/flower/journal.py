@@ -1,4 +1,4 @@
-"""The journal of a run: one JSON object for each round, and scalars for TensorBoard on request.
+"""The journal of a run: one JSON object for each round, and scalars for TensorBoard.
 
 `fedcohort.lab.folder` knows the file names and reads the journal back, so that `fedcohort report`
 and `fedcohort watch` work without Flower. The state from which a run resumes is in
@@ -94,7 +94,7 @@ def round_row(
 
 
 def write_announcement(folder: Path | None, about: dict[str, Any]) -> None:
-    """Write what will be played and with which software; without a folder do nothing."""
+    """Write what will be played and with which software, if there is a folder."""
     if folder is None:
         return
     with atomic_write(folder / "run.json") as draft:

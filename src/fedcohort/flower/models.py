@@ -12,7 +12,7 @@ Model = dict[str, npt.NDArray[Any]]
 
 
 def model_from_record(record: ArrayRecord) -> Model:
-    """Return the arrays of a record by name; do not write to them."""
+    """Return the arrays of a record by name, for reading only."""
     return {name: read_array(array) for name, array in record.items()}
 
 

@@ -21,7 +21,7 @@ PATIENCE = 0.1  # seconds that one call waits for the threads
 
 
 class PullThread(Thread):
-    """Pulls one reply; as a daemon it cannot keep the process alive."""
+    """Pulls one reply. As a daemon it cannot keep the process alive."""
 
     def __init__(self, grid: Grid, message_id: str) -> None:
         super().__init__(daemon=True)
@@ -38,7 +38,7 @@ class PullThread(Thread):
 
 
 class Puller:
-    """Pulls the replies to some messages; an unfinished upload comes with a later call."""
+    """Pulls the replies to some messages. An unfinished upload comes with a later call."""
 
     def __init__(self) -> None:
         self.threads: dict[str, PullThread] = {}  # by message id, of unfinished uploads

@@ -1,72 +1,134 @@
-"""A run and its folder: begin or resume it, save a checkpoint after each round, end it."""
+"""A run: begin or resume it, play round after round, save a checkpoint after each, end it."""
 
 import logging
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
+from functools import partial
 
-from flwr.app import ArrayRecord
+from flwr.app import ArrayRecord, ConfigRecord, MetricRecord
 from flwr.serverapp import Grid
-from flwr.serverapp.strategy import Result
+from flwr.serverapp.strategy import Result, Strategy
 
 from fedcohort.flower import checkpoint
 from fedcohort.flower.availability import gather_clients
+from fedcohort.flower.grid import DeadlineGrid
 from fedcohort.flower.journal import Journal, Totals, write_announcement
 from fedcohort.flower.models import model_from_record, record_from_model
-from fedcohort.flower.selection import build_selector, selector_name
+from fedcohort.flower.options import RunOptions
+from fedcohort.flower.selection import build_selector
 from fedcohort.flower.training import Training
-from fedcohort.selection.protocol import Selector
+from fedcohort.lab import folder as run_folder
 
 log = logging.getLogger("flwr.fedcohort")
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """The checked arguments of `CohortStrategy` that concern the run as a whole."""
-
-    selector: str | Selector
-    cohort_size: int
-    num_clients: int | None
-    seed: int
-    deadline: float | None
-    aggregation: str
-    wait: float
-    folder: Path | None
-    resume: bool
-    tensorboard: bool
-
-    @property
-    def selector_name(self) -> str:
-        """The registered name of the selector, or its class."""
-        return selector_name(self.selector)
-
-    @property
-    def fixed(self) -> dict[str, str]:
-        """The options that a resumed run must share with the rounds before."""
-        return {"selector": self.selector_name, "aggregation": self.aggregation}
+Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
 
 
 class Run:
-    """Begins or resumes a run, saves it and ends it.
+    """Plays the rounds of one call of `CohortStrategy.start`.
 
     Args:
-        options: The checked arguments of `CohortStrategy`.
-        training: The training rounds, with their clients and the wrapped strategy.
+        strategy: The `CohortStrategy`; each round calls its four methods.
+        training: Its training rounds, with the clients and the wrapped strategy.
+        options: Its checked arguments.
+        grid: The grid that Flower gives to the server app.
+        num_rounds: Number of the last round.
+        timeout: Seconds after which an exchange ends if there is no deadline.
+        train_config: Configuration that is sent with every training message.
+        evaluate_config: Configuration that is sent with every evaluation message.
+        evaluate_fn: Evaluates the model on the server, given the round and the model.
     """
 
-    def __init__(self, options: RunOptions, training: Training) -> None:
-        self.options = options
+    def __init__(
+        self,
+        strategy: Strategy,
+        training: Training,
+        options: RunOptions,
+        *,
+        grid: Grid,
+        num_rounds: int,
+        timeout: float,
+        train_config: ConfigRecord,
+        evaluate_config: ConfigRecord,
+        evaluate_fn: Evaluate | None,
+    ) -> None:
+        self.strategy = strategy
         self.training = training
+        self.options = options
         self.registry = training.registry
         self.inner = training.inner
+        self.grid = grid
+        self.deadline_grid = DeadlineGrid(
+            grid,
+            options.deadline,
+            close_early=options.close_early,
+            meanwhile=partial(self.registry.refresh_if_due, grid),
+        )
+        self.num_rounds = num_rounds
+        self.timeout = timeout
+        self.train_config = train_config
+        self.evaluate_config = evaluate_config
+        self.evaluate_fn = evaluate_fn
         self.result = Result()
 
-    def begin(self, grid: Grid, initial: ArrayRecord, num_rounds: int) -> tuple[ArrayRecord, int]:
-        """Wait for clients, and restore the checkpoint if there is one.
+    def play(self, initial: ArrayRecord) -> Result:
+        """Play the rounds that are left; return the last model and the metrics of all rounds."""
+        with self._lock_folder():
+            arrays, done = self._begin(initial)
+            self.strategy.summary()
+            self._evaluate_on_server(done, arrays)
 
-        Args:
-            grid: The grid that the clients are connected to.
-            initial: The first model of a new run.
-            num_rounds: Number of the last round.
+            for server_round in range(done + 1, self.num_rounds + 1):
+                arrays = self._train(server_round, arrays)
+                self._save(server_round, arrays)
+                self._evaluate_on_clients(server_round, arrays)
+                self._evaluate_on_server(server_round, arrays)
+
+            if done < self.num_rounds:
+                self._save(self.num_rounds, arrays)  # now with the last evaluations
+            self._end()
+        self.result.arrays = arrays
+        return self.result
+
+    def _train(self, server_round: int, arrays: ArrayRecord) -> ArrayRecord:
+        """Play a training round and return the model after it."""
+        # Who is there, and who is asked?
+        messages = self.strategy.configure_train(
+            server_round, arrays, self.train_config, self.deadline_grid
+        )
+        # Send the model, and wait until the deadline.
+        replies = self.deadline_grid.send_and_receive(messages, timeout=self.timeout)
+        # A heartbeat from before a client's death must not count as a sign of life.
+        self.registry.refresh(self.grid)
+        # Which replies count? Aggregate them, tell the selector, write the journal.
+        new_arrays, metrics = self.strategy.aggregate_train(server_round, replies)
+
+        if metrics is not None:
+            log.info("round %d, as clients report of training: %s", server_round, metrics)
+            self.result.train_metrics_clientapp[server_round] = metrics
+        return arrays if new_arrays is None else new_arrays
+
+    def _evaluate_on_clients(self, server_round: int, arrays: ArrayRecord) -> None:
+        """Let clients evaluate the model, if the wrapped strategy asks any."""
+        messages = self.strategy.configure_evaluate(
+            server_round, arrays, self.evaluate_config, self.deadline_grid
+        )
+        replies = self.deadline_grid.send_and_receive(messages, timeout=self.timeout)
+        metrics = self.strategy.aggregate_evaluate(server_round, replies)
+        if metrics is not None:
+            log.info("round %d, evaluated by clients: %s", server_round, metrics)
+            self.result.evaluate_metrics_clientapp[server_round] = metrics
+
+    def _evaluate_on_server(self, server_round: int, arrays: ArrayRecord) -> None:
+        if self.evaluate_fn is None:
+            return
+        metrics = self.evaluate_fn(server_round, arrays)
+        if metrics is not None:
+            log.info("round %d, evaluated by the server: %s", server_round, metrics)
+            self.result.evaluate_metrics_serverapp[server_round] = metrics
+
+    def _begin(self, initial: ArrayRecord) -> tuple[ArrayRecord, int]:
+        """Wait for clients, and restore the checkpoint if there is one.
 
         Returns:
             The model to go on with, and the number of rounds that are done.
@@ -76,12 +138,12 @@ class Run:
         if options.folder:
             state = checkpoint.load(options.folder, options.resume, model_from_record(initial))
         if state is None:
-            self._announce(num_rounds)  # so that `fedcohort watch` works while clients connect
+            self._announce(self.num_rounds)  # so that `fedcohort watch` works while clients connect
         else:
             checkpoint.check_same_run(options.folder, state, options.fixed)
             self.registry.load_state_dict(state["registry"])
 
-        self._gather_clients(grid, is_resumed=state is not None)
+        self._gather_clients(is_resumed=state is not None)
         num_clients = len(self.registry)
         if state is not None:
             num_clients = int(state["selector"].get("num_clients", 0))
@@ -90,15 +152,13 @@ class Run:
             num_clients=num_clients,
             cohort_size=options.cohort_size,
             seed=options.seed,
-            horizon=num_rounds,
+            horizon=self.num_rounds,
         )
 
-        if state is None:
-            done = 0
-            arrays = initial
-            totals = Totals()
-            self.result = Result()
-        else:
+        done = 0
+        arrays = initial
+        totals = Totals()
+        if state is not None:
             done = int(state["round"])
             arrays = record_from_model(state["model"])
             totals = Totals(**state["totals"])
@@ -109,11 +169,33 @@ class Run:
 
         journal = Journal(options.folder, done, options.tensorboard)
         self.training.begin(selector, totals, journal)
-        self._announce(max(num_rounds, done))
+        self._announce(max(self.num_rounds, done))
         return arrays, done
 
-    def save(self, server_round: int, arrays: ArrayRecord) -> None:
-        """Write the checkpoint after a round; without a folder do nothing."""
+    def _gather_clients(self, is_resumed: bool) -> None:
+        announced = self.options.num_clients or self.options.cohort_size
+        gather_clients(
+            self.registry,
+            self.grid,
+            minimum=1 if is_resumed else self.options.cohort_size,
+            wanted=max(announced, len(self.registry.known)),
+            wait=self.options.wait,
+            deadline=self.options.deadline,
+        )
+
+    def _announce(self, num_rounds: int) -> None:
+        about = {
+            "rounds": num_rounds,
+            "selector": self.options.selector_name,
+            "cohort_size": self.options.cohort_size,
+            "clients": len(self.registry),
+            "deadline": self.options.deadline,
+            "seed": self.options.seed,
+        }
+        write_announcement(self.options.folder, about)
+
+    def _save(self, server_round: int, arrays: ArrayRecord) -> None:
+        """Write the checkpoint after a round, if there is a folder."""
         if self.options.folder is None:
             return
         state = {
@@ -128,31 +210,14 @@ class Run:
         }
         checkpoint.save(self.options.folder, state)
 
-    def end(self, grid: Grid) -> None:
+    def _end(self) -> None:
         """Leave no open query behind, and give the strategy its own minimums back."""
-        self.registry.node_names.close(grid)
+        self.registry.node_names.close(self.grid)
         self.training.journal.close()
         self.inner.restore_minimums()
 
-    def _gather_clients(self, grid: Grid, is_resumed: bool) -> None:
-        options = self.options
-        announced = options.num_clients or options.cohort_size
-        gather_clients(
-            self.registry,
-            grid,
-            minimum=1 if is_resumed else options.cohort_size,
-            wanted=max(announced, len(self.registry.known)),
-            wait=options.wait,
-            deadline=options.deadline,
-        )
-
-    def _announce(self, num_rounds: int) -> None:
-        about = {
-            "rounds": num_rounds,
-            "selector": self.options.selector_name,
-            "cohort_size": self.options.cohort_size,
-            "clients": len(self.registry),
-            "deadline": self.options.deadline,
-            "seed": self.options.seed,
-        }
-        write_announcement(self.options.folder, about)
+    def _lock_folder(self) -> AbstractContextManager[None]:
+        """Keep other processes out of the folder while the run writes to it."""
+        if self.options.folder is None:
+            return nullcontext()
+        return run_folder.locked(self.options.folder, "folder")

@@ -1,4 +1,4 @@
-"""The selector of a run: a registered name or an object, made to fit the clients that are there."""
+"""The selector of a run: a registered name or an object, for the clients that are there."""
 
 from typing import Any, cast
 
@@ -98,7 +98,7 @@ def resolve_num_clients(
 def build_selector(
     selector: str | Selector, *, num_clients: int, cohort_size: int, seed: int, horizon: int
 ) -> Selector:
-    """Return the selector for this many clients; an object that has fewer lets the others join."""
+    """Return the selector for these clients. In an object with fewer, the others join."""
     if isinstance(selector, str):
         federation = Federation(num_clients, cohort_size, rng=seed, horizon=horizon)
         return make_selector(selector, federation)

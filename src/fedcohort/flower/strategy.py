@@ -1,9 +1,7 @@
 """CohortStrategy: deadline rounds on Flower in which a selector decides who trains."""
 
 import logging
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from collections.abc import Iterable
 from pathlib import Path
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
@@ -16,16 +14,14 @@ from fedcohort.files import check_folder
 from fedcohort.flower import selection
 from fedcohort.flower.clients import ClientRegistry
 from fedcohort.flower.evaluation import Evaluation
-from fedcohort.flower.grid import DeadlineGrid
 from fedcohort.flower.inner_strategy import InnerStrategy, check_strategy
 from fedcohort.flower.limits import Limits, ReplyRules
-from fedcohort.flower.run import Run, RunOptions
+from fedcohort.flower.options import RunOptions
+from fedcohort.flower.run import Evaluate, Run
 from fedcohort.flower.training import Training
-from fedcohort.lab import folder as run_folder
 from fedcohort.selection.protocol import Selector
 
 log = logging.getLogger("flwr.fedcohort")
-Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
 
 
 class CohortStrategy(Strategy):
@@ -96,7 +92,6 @@ class CohortStrategy(Strategy):
             raise ValueError("folder must be given for resume and tensorboard, got None")
 
         self.strategy = strategy
-        self.close_early = close_early
         self.options = RunOptions(
             selector=selector,
             cohort_size=cohort_size,
@@ -104,6 +99,7 @@ class CohortStrategy(Strategy):
             seed=check_int("seed", seed, 0),
             deadline=deadline,
             aggregation=aggregation,
+            close_early=close_early,
             wait=check_positive("wait", wait),
             folder=None if folder is None else Path(folder),
             resume=resume,
@@ -124,11 +120,10 @@ class CohortStrategy(Strategy):
             deadline=deadline,
         )
         self.evaluation = Evaluation(inner, self.registry, rules)
-        self.run = Run(self.options, self.training)
 
     @property
     def selector(self) -> Selector:
-        """The selector; it is built when the clients are known."""
+        """The selector. It is built when the clients are known."""
         return self.training.selector
 
     def start(
@@ -141,7 +136,7 @@ class CohortStrategy(Strategy):
         evaluate_config: ConfigRecord | None = None,
         evaluate_fn: Evaluate | None = None,
     ) -> Result:
-        """Play the rounds; with `resume`, only those after the last finished one.
+        """Play the rounds. With `resume`, go on after the last finished round.
 
         Args:
             grid: The grid that Flower gives to the server app.
@@ -160,74 +155,77 @@ class CohortStrategy(Strategy):
         """
         check_int("num_rounds", num_rounds, 1)
         check_positive("timeout", timeout)
-        train_config = train_config or ConfigRecord()
-        evaluate_config = evaluate_config or ConfigRecord()
-        deadline_grid = DeadlineGrid(
-            grid,
-            self.options.deadline,
-            close_early=self.close_early,
-            meanwhile=partial(self.registry.refresh_if_due, grid),
+        run = Run(
+            self,
+            self.training,
+            self.options,
+            grid=grid,
+            num_rounds=num_rounds,
+            timeout=timeout,
+            train_config=train_config or ConfigRecord(),
+            evaluate_config=evaluate_config or ConfigRecord(),
+            evaluate_fn=evaluate_fn,
         )
-        with self._lock_folder():
-            arrays, done = self.run.begin(grid, initial_arrays, num_rounds)
-            result = self.run.result
-            self.summary()
-            self._evaluate_on_server(evaluate_fn, done, arrays)
-
-            for server_round in range(done + 1, num_rounds + 1):
-                # Who is there, and who is asked?
-                messages = self.configure_train(server_round, arrays, train_config, deadline_grid)
-                # Send the model, and wait until the deadline.
-                replies = deadline_grid.send_and_receive(messages, timeout=timeout)
-                # A heartbeat from before a client's death must not count as a sign of life.
-                self.registry.refresh(grid)
-                # Which replies count? Aggregate them, tell the selector, write the journal.
-                new_arrays, metrics = self.aggregate_train(server_round, replies)
-                if new_arrays is not None:
-                    arrays = new_arrays
-                if metrics is not None:
-                    log.info("round %d, as clients report of training: %s", server_round, metrics)
-                    result.train_metrics_clientapp[server_round] = metrics
-                self.run.save(server_round, arrays)
-
-                messages = self.configure_evaluate(
-                    server_round, arrays, evaluate_config, deadline_grid
-                )
-                replies = deadline_grid.send_and_receive(messages, timeout=timeout)
-                metrics = self.aggregate_evaluate(server_round, replies)
-                if metrics is not None:
-                    log.info("round %d, evaluated by clients: %s", server_round, metrics)
-                    result.evaluate_metrics_clientapp[server_round] = metrics
-                self._evaluate_on_server(evaluate_fn, server_round, arrays)
-
-            if done < num_rounds:
-                self.run.save(num_rounds, arrays)  # now with the last evaluations
-            self.run.end(grid)
-            result.arrays = arrays
-            return result
+        return run.play(initial_arrays)
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Return the strategy's messages to the clients that the selector chooses."""
+        """Return the strategy's messages to the clients that the selector chooses.
+
+        Args:
+            server_round: The round, counted from 1.
+            arrays: The current model.
+            config: Configuration that is sent with every message.
+            grid: The grid that the clients are connected to.
+
+        Returns:
+            One message for each chosen client.
+        """
         return self.training.ask(server_round, arrays, config, grid)
 
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """Return the new model and the averaged metrics; None if no reply counts."""
+        """Judge the replies, aggregate those that count, and tell the selector who returned.
+
+        Args:
+            server_round: The round, counted from 1.
+            replies: The replies to the messages of `configure_train`.
+
+        Returns:
+            The new model and the averaged metrics, each None if there is none.
+        """
         return self.training.finish(server_round, replies)
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Return the strategy's evaluation messages to some of the clients that are there."""
+        """Return the strategy's evaluation messages to some of the clients that are there.
+
+        Args:
+            server_round: The round, counted from 1.
+            arrays: The current model.
+            config: Configuration that is sent with every message.
+            grid: The grid that the clients are connected to.
+
+        Returns:
+            The messages; none if no client is there.
+        """
         return self.evaluation.ask(server_round, arrays, config, grid)
 
     def aggregate_evaluate(
         self, server_round: int, replies: Iterable[Message]
     ) -> MetricRecord | None:
-        """Return the average of the valid evaluations; None if there is none."""
+        """Average the valid evaluations, and log why the others do not count.
+
+        Args:
+            server_round: The round, counted from 1.
+            replies: The replies to the messages of `configure_evaluate`.
+
+        Returns:
+            The averaged metrics, None if no evaluation is valid.
+        """
         return self.evaluation.finish(server_round, replies)
 
     def summary(self) -> None:
@@ -243,19 +241,3 @@ class CohortStrategy(Strategy):
             end,
         )
         self.strategy.summary()
-
-    def _lock_folder(self) -> AbstractContextManager[None]:
-        """Keep other processes out of the folder while the run writes to it."""
-        if self.options.folder is None:
-            return nullcontext()
-        return run_folder.locked(self.options.folder, "folder")
-
-    def _evaluate_on_server(
-        self, evaluate: Evaluate | None, server_round: int, arrays: ArrayRecord
-    ) -> None:
-        if evaluate is None:
-            return
-        metrics = evaluate(server_round, arrays)
-        if metrics is not None:
-            log.info("round %d, evaluated by the server: %s", server_round, metrics)
-            self.run.result.evaluate_metrics_serverapp[server_round] = metrics

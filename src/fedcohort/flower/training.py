@@ -1,4 +1,4 @@
-"""A training round: who is there, who is asked, which replies count, what the selector learns."""
+"""A training round: who is there, who is asked, which replies count, who is told."""
 
 import logging
 from collections.abc import Iterable

@@ -22,8 +22,8 @@ class Verdict:
     """The server's decision about one client that was asked to train.
 
     Attributes:
-        status: "arrived"; "stopped" (at the deadline); "rejected" (the reply failed a check);
-            "failed" (the client reported an error); or "lost" (no answer by the deadline, or the
+        status: "arrived", "stopped" (at the deadline), "rejected" (the reply failed a check),
+            "failed" (the client reported an error), or "lost" (no answer by the deadline, or the
             node is gone).
         reason: Why the reply does not count; empty if it does.
         seconds: Time between the message and the reply; None unless the reply counts.
@@ -48,7 +48,7 @@ def judge_training(
     model: Model,
     rules: ReplyRules,
 ) -> list[Verdict]:
-    """Return a verdict for each message; `replies` are keyed by the message they answer."""
+    """Return a verdict for each message, given the replies by message id."""
     verdicts = []
     for message in messages:
         reply = replies.get(message.metadata.message_id)
@@ -190,5 +190,5 @@ def schema(content: RecordDict) -> tuple[Any, ...]:
 
 
 def usual_schema(contents: Sequence[RecordDict]) -> tuple[Any, ...]:
-    """Return the schema of most replies; of equally common ones, the first."""
+    """Return the schema of most replies, the first one if several are as common."""
     return Counter(map(schema, contents)).most_common(1)[0][0]

@@ -47,7 +47,7 @@ def fail_at_random(
     seed: int | None,
     rates: tuple[float, ...],
 ) -> Message:
-    """Answer that the client failed, or let it train; evaluations and queries never fail."""
+    """Answer that the client failed, or let it train. Evaluations and queries never fail."""
     if message.metadata.message_type.split(".")[0] != MessageType.TRAIN:
         return call_next(message, context)
 
@@ -69,7 +69,7 @@ def fail_at_random(
 
 
 def _server_round(message: Message) -> int:
-    """Return the round, counted from 1; Flower's strategies write it into their configuration."""
+    """Return the round, counted from 1. Flower's strategies send it as configuration."""
     for record in message.content.config_records.values():
         if "server-round" in record:
             return check_int("server-round", record["server-round"], 1)
