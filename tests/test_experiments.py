@@ -4,14 +4,11 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
+from fedcohort.lab import folder as run_folder
 from fedcohort.lab import simulation
-from fedcohort.lab.simulation import (
-    SimulationConfig,
-    SimulationResult,
-    arrays,
-    collect,
-    summary,
-)
+from fedcohort.lab.config import SimulationConfig
+from fedcohort.lab.simulation import SimulationResult, collect
+from fedcohort.lab.summary import simulation_rows
 from fedcohort.metrics import clairvoyant_value, corrected_bound, paper_bound, robust_bound
 from fedcohort.paper import figure3, figure4, regret
 from fedcohort.paper.registry import EXPERIMENTS
@@ -64,7 +61,7 @@ class Scripted:
 @pytest.fixture(scope="module")
 def tiny():
     """Return the results of all selectors that need no training."""
-    return simulation.run(TINY)
+    return simulation.simulate(TINY)
 
 
 def test_sums_of_a_scripted_run_are_the_ones_counted_by_hand():
@@ -93,7 +90,7 @@ def test_a_world_without_rates_is_its_own_expectation():
 @pytest.mark.parametrize("name", UNTRAINED)
 def test_seeds_played_together_give_what_each_gives_alone(name, tiny):
     for row, seed in enumerate(TINY.seed_list):
-        alone = simulation.run(replace(TINY, selectors=(name,), seeds=1, first_seed=seed))[name]
+        alone = simulation.simulate(replace(TINY, selectors=(name,), seeds=1, first_seed=seed))[name]
         assert same(
             alone, SimulationResult(*(value[row : row + 1] for value in vars(tiny[name]).values()))
         )
@@ -102,8 +99,8 @@ def test_seeds_played_together_give_what_each_gives_alone(name, tiny):
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_every_sampler_gives_the_same_results_together_and_alone(sampler):
     setting = replace(TINY, selectors=("e3cs-0.5",), sampler=sampler)
-    together = simulation.run(setting)["e3cs-0.5"]
-    last = simulation.run(replace(setting, seeds=1, first_seed=6))["e3cs-0.5"]
+    together = simulation.simulate(setting)["e3cs-0.5"]
+    last = simulation.simulate(replace(setting, seeds=1, first_seed=6))["e3cs-0.5"]
     assert same(last, SimulationResult(*(value[2:] for value in vars(together).values())))
 
 
@@ -121,7 +118,7 @@ def test_all_selectors_meet_the_same_world_and_another_seed_is_another_world(tin
 
 def test_a_selector_plays_the_same_whoever_else_is_compared(tiny):
     assert same(
-        simulation.run(replace(TINY, selectors=("e3cs-0", "fedcs")))["fedcs"], tiny["fedcs"]
+        simulation.simulate(replace(TINY, selectors=("e3cs-0", "fedcs")))["fedcs"], tiny["fedcs"]
     )
 
 
@@ -136,7 +133,7 @@ def test_fedcs_expects_the_best_rates_and_random_the_mean(tiny):
     np.testing.assert_allclose(
         tiny["fedcs"].expected, 2 * 0.9 + 0.6
     )  # nine clients: three at 0.1, two at each other rate
-    many = simulation.run(SimulationConfig(("random",), clients=8, cohort=2, rounds=500, seeds=4))[
+    many = simulation.simulate(SimulationConfig(("random",), clients=8, cohort=2, rounds=500, seeds=4))[
         "random"
     ]
     per_round = many.expected.mean(axis=-1)
@@ -147,7 +144,7 @@ def test_fedcs_expects_the_best_rates_and_random_the_mean(tiny):
 
 
 def test_the_summary_says_what_the_arrays_say(tiny):
-    rows = {row["selector"]: row for row in summary(TINY, tiny)}
+    rows = {row["selector"]: row for row in simulation_rows(TINY, tiny)}
     assert list(rows) == list(UNTRAINED)
     played, row = tiny["fedcs"], rows["fedcs"]
     cep = [sum(run) for run in played.successes.tolist()]
@@ -161,21 +158,22 @@ def test_the_summary_says_what_the_arrays_say(tiny):
 
 def test_one_seed_has_no_spread(tiny):
     one = replace(TINY, selectors=("random",), seeds=1)
-    assert np.isnan(summary(one, simulation.run(one))[0]["CEP sd"])
+    assert np.isnan(simulation_rows(one, simulation.simulate(one))[0]["CEP sd"])
 
 
-def test_arrays_are_named_by_selector_and_field(tiny):
-    stored = arrays(tiny)
+def test_arrays_are_named_by_selector_and_field(tiny, tmp_path):
+    simulation.load_or_simulate("simulate", TINY, tmp_path, run=lambda config, on_progress: tiny)
+    stored = run_folder.load_simulation_results(tmp_path)
     assert stored.keys() == {
         f"{n}/{f}" for n in UNTRAINED for f in ("successes", "answering", "expected", "counts")
     }
-    assert stored["e3cs-0.5/counts"] is tiny["e3cs-0.5"].counts
+    assert np.array_equal(stored["e3cs-0.5/counts"], tiny["e3cs-0.5"].counts)
 
 
 def test_progress_is_told_in_order_and_reaches_the_end():
     told = []
     setting = replace(TINY, selectors=("random", "fedcs"), rounds=120)
-    simulation.run(setting, lambda *news: told.append(news))
+    simulation.simulate(setting, lambda *news: told.append(news))
     assert [part for part, done, total in told if done == total == 120] == ["random", "fedcs"]
     assert [done for part, done, _ in told if part == "fedcs"] == sorted(
         {done for part, done, _ in told if part == "fedcs"}
@@ -197,7 +195,7 @@ def test_progress_is_told_in_order_and_reaches_the_end():
         ({"selectors": ()}, "selectors .* at least one"),
         (
             {"selectors": ("random", "random")},
-            "selectors must be named once each, got random, random",
+            "selectors must be a list of at least one, each once, got .*random.*random",
         ),
         ({"seeds": 10**20}, "seeds must be a whole number between 1 and 2147483647, got 1000"),
         ({"rates": ()}, "rates .* at least one"),

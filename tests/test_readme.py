@@ -59,11 +59,13 @@ def test_the_two_lines_on_flower_make_a_strategy_and_an_app():
 
 @pytest.mark.slow
 def test_the_table_of_the_simulation_is_what_the_simulation_gives():
-    from fedcohort.lab.simulation import SimulationConfig, run, summary
+    from fedcohort.lab.config import SimulationConfig
+    from fedcohort.lab.simulation import simulate
+    from fedcohort.lab.summary import simulation_rows
 
     table = table_after("## What you gain")
     config = SimulationConfig(selectors=tuple(name.lower() for name in table))
-    for name, row in zip(table, summary(config, run(config)), strict=True):
+    for name, row in zip(table, simulation_rows(config, simulate(config)), strict=True):
         assert table[name] == [
             f"{100 * row['success ratio']:.1f}",
             f"{row['CEP'] / 1000:.2f} ± {row['CEP sd'] / 1000:.2f}",

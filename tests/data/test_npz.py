@@ -66,6 +66,11 @@ def test_a_missing_a_truncated_and_a_foreign_file_are_refused(tmp_path):
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(ValueError, match=r"cut\.npz cannot be read"):
         Dataset.from_npz(path)
+    torn = tmp_path / "torn.npz"
+    np.savez(torn, x=IMAGES, y=LABELS)
+    torn.write_bytes(torn.read_bytes().replace(b"PK\x01\x02", b"PK\x01\x02\xff\xff\xff\xff"))
+    with pytest.raises(ValueError, match=r"torn\.npz cannot be read"):
+        Dataset.from_npz(torn)
     with open(tmp_path / "single.npz", "wb") as file:
         np.save(file, IMAGES)
     with pytest.raises(ValueError, match="got a single array"):

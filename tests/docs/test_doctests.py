@@ -13,7 +13,7 @@ FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 MODULES = sorted(
     module.name
     for module in pkgutil.walk_packages(fedcohort.__path__, "fedcohort.", onerror=print)
-    if not module.name.endswith("__main__") and ".flower_app." not in module.name
+    if not module.name.endswith("__main__")
 )
 
 

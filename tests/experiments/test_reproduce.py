@@ -127,12 +127,12 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(call, monkeypatch):
             raise KeyboardInterrupt
         return False
 
-    monkeypatch.setattr(training.Training, "over", lambda self: interrupt())
+    monkeypatch.setattr(training.Training, "should_stop", lambda self: interrupt())
     with pytest.raises(KeyboardInterrupt):
         reproduce.run(["table3"], Path("run"), **TINY)
     (folder,) = parts("run")
     assert rundir.load_checkpoint(folder)["round"] == 3
-    monkeypatch.setattr(training.Training, "over", lambda self: False)
+    monkeypatch.setattr(training.Training, "should_stop", lambda self: False)
     assert reproduce.run(["table3"], Path("run"), **TINY).stopped == ""
     assert same_runs("run", "whole")
 
@@ -147,7 +147,7 @@ def test_subsets_are_joined_in_the_report_and_only_the_rest_is_trained():
     }
     reproduce.run(["table3"], Path("run"), **TINY)
     selectors = [
-        rundir.read_settings(folder / "settings.toml")["selectors"] for folder in parts("run")
+        rundir.read_settings(folder)["selectors"] for folder in parts("run")
     ]
     assert sorted(selectors) == [["e3cs-inc"], ["pow-d"], ["random"]]
     reproduce.run(["table3"], Path("run"), **TINY, seeds=2)

@@ -17,7 +17,8 @@ from deployment import (
 )
 
 from fedcohort import Federation, bernoulli, class_rates, make_selector, play
-from fedcohort.lab.simulation import SimulationConfig, play_one
+from fedcohort.lab.config import SimulationConfig
+from fedcohort.lab.simulation import simulate_selector
 
 pytestmark = pytest.mark.slow
 CLIENTS, COHORT, ROUNDS, SEED = 20, 5, 12, 7
@@ -99,7 +100,7 @@ def test_counts_and_successes_are_those_of_fedcohort_simulate(runs):
         seeds=1,
         first_seed=SEED,
     )
-    simulated, rows = play_one(setting, "e3cs-0.5"), runs["one"].rows
+    simulated, rows = simulate_selector(setting, "e3cs-0.5"), runs["one"].rows
     asked = np.concatenate([[int(client) for client in fates(row)] for row in rows])
     np.testing.assert_array_equal(np.bincount(asked, minlength=CLIENTS), simulated.counts[0])
     np.testing.assert_array_equal([row["arrived"] for row in rows], simulated.successes[0])

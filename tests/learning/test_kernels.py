@@ -1,4 +1,4 @@
-"""The GPU's pooling kernels, run line by line by Triton's interpreter: no GPU is needed."""
+"""Triton's interpreter runs the kernels line by line, so no GPU is needed."""
 
 import os
 
@@ -14,7 +14,7 @@ os.environ["TRITON_INTERPRET"] = "1"
 if not os.environ.get("CI"):  # there it must be
     pytest.importorskip(
         "triton",
-        reason="NOT INSTALLED: triton, so the GPU's kernels are not tested: pip install -e '.[dev]'",
+        reason="NOT INSTALLED: triton, so the kernels are not tested: pip install -e '.[dev]'",
     )
 
 from fedcohort.learning import layers
@@ -44,9 +44,8 @@ def test_pooling_equals_pytorchs_in_value_and_slope_also_with_ties(
     size, stride, shape, steps, ceil
 ):
     torch.manual_seed(0)
-    x = (
-        torch.randn(shape) * steps
-    ).round() / steps  # whole numbers: many windows hold their maximum twice
+    # With steps = 1 these are whole numbers: many windows hold their maximum twice.
+    x = (torch.randn(shape) * steps).round() / steps
     by = torch.randn(1000, dtype=torch.float64)
     pools = nn.MaxPool2d(size, stride, ceil_mode=ceil), ChannelsLastMaxPool2d(size, stride, ceil)
     expected, got = (value_and_slope(pool, x, by) for pool in pools)
@@ -82,9 +81,8 @@ def test_slopes_of_many_images_at_once_equal_pytorchs_plain_and_traced():
     expected = slopes_with(nn.MaxPool2d(3, 2))(weight, x)
     ours = slopes_with(ChannelsLastMaxPool2d(3, 2))
     torch.testing.assert_close(ours(weight, x), expected)
-    torch.testing.assert_close(
-        make_fx(ours)(weight, x)(weight, x), expected
-    )  # what the compiler is given
+    traced = make_fx(ours)(weight, x)  # what the compiler is given
+    torch.testing.assert_close(traced(weight, x), expected)
 
 
 @settings(max_examples=25, deadline=None)

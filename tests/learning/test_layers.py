@@ -8,18 +8,9 @@ from torch.func import functional_call, vmap
 from fedcohort.learning.layers import MatmulConv2d, for_many_models
 from fedcohort.learning.weights import flat_weights, make_forward, named_weights
 
+from .small import make_network
+
 QUICK = settings(max_examples=80, deadline=None)
-
-
-def net():
-    torch.manual_seed(1)
-    return nn.Sequential(
-        nn.Conv2d(2, 3, 3, bias=False),
-        nn.Flatten(),
-        nn.Linear(3 * 4 * 4, 5),
-        nn.ReLU(),
-        nn.Linear(5, 4),
-    )
 
 
 def value_and_gradients(conv, x):
@@ -53,7 +44,7 @@ def test_a_convolution_as_matrix_product_equals_the_convolution_in_value_and_gra
 
 def test_many_models_at_once_equal_a_loop_over_them():
     torch.manual_seed(3)
-    module = for_many_models(net()).double()
+    module = for_many_models(make_network()).double()
     weights = torch.randn(5, flat_weights(module).numel(), dtype=torch.float64)
     x = torch.randn(5, 7, 2, 6, 6, dtype=torch.float64)
     forward = make_forward(module)

@@ -22,16 +22,18 @@ def parameters(model):
 
 def test_the_networks_are_those_of_the_paper_counted_by_hand():
     # CIFAR-10: 32 -> conv 5 -> 28 -> pool 14 -> conv 5 -> 10 -> pool 5: 64 * 5 * 5 = 1600 features
-    #   conv1 64*3*25 + 64, conv2 64*64*25 + 64, full1 1600*384 + 384, full2 384*192 + 192, out 192*10 + 10
+    #   conv1 64*3*25 + 64, conv2 64*64*25 + 64,
+    #   full1 1600*384 + 384, full2 384*192 + 192, out 192*10 + 10
     cifar = 4_864 + 102_464 + 614_784 + 73_920 + 1_930
     assert sum(parameters(make_model("cifar-cnn", (3, 32, 32), 10, 0)).values()) == cifar == 797_962
-    # readings: 3x3 pooling 28 -> 13 -> 9 -> 4, over the border 28 -> 14 -> 10 -> 5; same padding 32 -> 16 -> 16 -> 8;
-    # both 32 -> 15 -> 15 -> 7
+    # Other readings: pool3 28 -> 13 -> 9 -> 4, pool3-ceil 28 -> 14 -> 10 -> 5,
+    #   same 32 -> 16 -> 16 -> 8, same-pool3 32 -> 15 -> 15 -> 7
     for name, side in (("pool3", 4), ("pool3-ceil", 5), ("same", 8), ("same-pool3", 7)):
         read = parameters(make_model(f"cifar-cnn-{name}", (3, 32, 32), 10, 0))
         assert sum(read.values()) == cifar - 614_784 + 64 * side * side * 384 + 384
     # EMNIST-Letter: 28 -> 24 -> 12 -> 8 -> 4: 10 * 4 * 4 = 160 features
-    #   conv1 10*1*25 + 10, conv2 10*10*25 + 10, full1 160*1280 + 1280, full2 1280*256 + 256, out 256*26 + 26
+    #   conv1 10*1*25 + 10, conv2 10*10*25 + 10,
+    #   full1 160*1280 + 1280, full2 1280*256 + 256, out 256*26 + 26
     emnist = 260 + 2_510 + 206_080 + 327_936 + 6_682
     assert (
         sum(parameters(make_model("emnist-cnn", (1, 28, 28), 26, 0)).values()) == emnist == 543_468
@@ -107,10 +109,8 @@ def test_an_unknown_model_gets_the_nearest_name():
     [
         (nn.BatchNorm2d(2), (2, 4, 4)),
         (nn.BatchNorm1d(3), (3,)),
-        (
-            nn.BatchNorm1d(3, track_running_stats=False),
-            (3,),
-        ),  # the last batch, filled up, would be another batch
+        # without running statistics: the last batch, filled up, would be another batch
+        (nn.BatchNorm1d(3, track_running_stats=False), (3,)),
         (nn.InstanceNorm2d(2, track_running_stats=True), (2, 4, 4)),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, nn.Module) else "",
@@ -153,7 +153,7 @@ def engine(module, mode):
 
 
 class Own(nn.Module):
-    """A module of the user's own, with a parameter that is no layer's, and one that is never used."""
+    """A user's own module, with a parameter outside of layers and one that is never used."""
 
     def __init__(self, features, classes):
         super().__init__()

@@ -21,14 +21,15 @@ def test_every_job_runs_once_alone_in_its_slot_and_all_end_within_the_known_boun
     assert all(0 <= slot < slots and 0 <= now < plan.length for slot, now in busy)
     assert plan.steps.tolist() == steps
     assert plan.length == max((now + 1 for _, now in busy), default=0)
-    # Dealing to the slot that is free the soonest ends by (sum - last) / slots + last (Graham), for the job that ends last
+    # Packing into the slot that is free the soonest ends by (sum - last) / slots + last, where
+    # last is the length of the job that ends last (Graham 1966).
     last = max(range(len(steps)), key=lambda job: plan.start[job] + steps[job], default=None)
     if last is not None:
         assert slots * (plan.length - steps[last]) <= sum(steps) - steps[last]
 
 
 def shortest(steps, slots):
-    """Return the least length of any deal, by trying all."""
+    """Return the least length of any schedule, by trying all."""
     loads = {(0,) * slots}
     for length in steps:
         loads = {
@@ -48,8 +49,9 @@ def test_a_round_is_at_most_a_third_longer_than_the_shortest_possible(steps, slo
     )
 
 
-def test_a_deal_worked_by_hand():
-    # longest first: 5 -> slot 0, 4 -> slot 1, 3 -> slot 1 (free at 4), 3 -> slot 0 (free at 5), 1 -> slot 1 (free at 7)
+def test_a_schedule_worked_by_hand():
+    # longest first: 5 -> slot 0, 4 -> slot 1, 3 -> slot 1 (free at 4), 3 -> slot 0 (free at 5),
+    # 1 -> slot 1 (free at 7)
     plan = schedule_jobs(np.array([3, 5, 1, 4, 3]), 2)
     assert plan.slot.tolist() == [1, 0, 1, 1, 0]
     assert plan.start.tolist() == [4, 0, 7, 0, 5]

@@ -20,7 +20,7 @@ SGD = Sgd(0.05, 0.9, 4)
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread():
-    """Compute in this thread alone: on shared cores, threads inside small operations wait for one another."""
+    """Compute in one thread: on shared cores, threads in small operations wait for each other."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -45,28 +45,29 @@ SHAPES = {mlp: (5,), cnn: (1, 4, 4)}
 
 
 def problem(make, lengths, epochs, mus, runs=2, sgd=SGD, seed=0):
-    """Return a module, data, models [R, P], and one job for each length: so many samples, epochs and mu."""
+    """Return a module, data, models [R, P], and one job per length, with its epochs and mu."""
     torch.manual_seed(seed)
     module = make()
-    x, y = torch.randn(SAMPLES, *SHAPES[make]), torch.randint(CLASSES, (SAMPLES,))
+    x = torch.randn(SAMPLES, *SHAPES[make])
+    y = torch.randint(CLASSES, (SAMPLES,))
     models = flat_weights(module) + 0.3 * torch.randn(runs, flat_weights(module).numel())
     rng = np.random.default_rng(seed)
     orders = [
         draw_batches(rng.choice(SAMPLES, length, replace=False), count, sgd.batch_size, rng)
         for length, count in zip(lengths, epochs, strict=True)
     ]
-    return (
-        module,
-        x,
-        y,
-        models,
-        Jobs(rng.integers(runs, size=len(lengths)), orders, torch.tensor(mus, dtype=torch.float32)),
-    )
+    run = rng.integers(runs, size=len(lengths))
+    jobs = Jobs(run, orders, torch.tensor(mus, dtype=torch.float32))
+    return module, x, y, models, jobs
 
 
 def by_hand(module, x, y, models, jobs, sgd=SGD):
-    """Return changes and mean losses of plain PyTorch in double precision: autograd of the whole FedProx objective."""
-    changes, losses = [], []
+    """Return changes and mean losses of plain PyTorch in double precision.
+
+    Autograd differentiates the whole FedProx objective.
+    """
+    changes = []
+    losses = []
     for job, rows in enumerate(jobs.batches):
         own = deepcopy(module).double()
         anchor = models[int(jobs.run[job])].double()
@@ -213,9 +214,7 @@ def test_fedprox_stays_nearer_to_where_it_started():
 def test_a_job_that_becomes_nan_does_not_touch_the_next_job_in_its_slot(way):
     module, x, y, models, jobs = problem(mlp, [12, 8, 8], [1, 1, 1], [0.1, 0.1, 0.1])
     change, loss = by_hand(module, x, y, models, jobs)
-    poison = torch.full_like(
-        x, torch.nan
-    )  # a second copy of the data, which the first job alone reads
+    poison = torch.full_like(x, torch.nan)  # a second copy of the data, for the first job alone
     orders = [jobs.batches[0] + SAMPLES, *jobs.batches[1:]]
     spoilt = Jobs(jobs.run, orders, jobs.mu)
     trained = both(

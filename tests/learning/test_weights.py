@@ -4,27 +4,18 @@ from torch import nn
 
 from fedcohort.learning.weights import flat_weights, make_forward, named_weights
 
-
-def net():
-    torch.manual_seed(1)
-    return nn.Sequential(
-        nn.Conv2d(2, 3, 3, bias=False),
-        nn.Flatten(),
-        nn.Linear(3 * 4 * 4, 5),
-        nn.ReLU(),
-        nn.Linear(5, 4),
-    )
+from .small import make_network
 
 
 def test_views_of_the_flat_weights_are_the_named_parameters():
-    module = net()
+    module = make_network()
     named = named_weights(flat_weights(module), module)
     assert list(named) == [name for name, _ in module.named_parameters()]
     assert all(torch.equal(named[name], p) for name, p in module.named_parameters())
 
 
 def test_flat_weights_of_the_views_are_the_vector_again():
-    module = net()
+    module = make_network()
     vector = torch.arange(float(flat_weights(module).numel()))
     assert torch.equal(
         torch.cat([part.reshape(-1) for part in named_weights(vector, module).values()]), vector
@@ -32,7 +23,7 @@ def test_flat_weights_of_the_views_are_the_vector_again():
 
 
 def test_views_share_memory_with_the_vector_and_flat_weights_do_not_share_it_with_the_module():
-    module = net()
+    module = make_network()
     vector = flat_weights(module)
     named_weights(vector, module)["0.weight"].zero_()
     assert (vector[: 3 * 2 * 9] == 0).all()
@@ -40,13 +31,13 @@ def test_views_share_memory_with_the_vector_and_flat_weights_do_not_share_it_wit
 
 
 def test_a_vector_of_another_length_is_refused():
-    module = net()
+    module = make_network()
     with pytest.raises((RuntimeError, ValueError)):
         named_weights(flat_weights(module)[:-1], module)
 
 
 def test_forward_of_a_module_uses_the_weights_given_and_not_its_own():
-    module, other, x = net(), net(), torch.randn(6, 2, 6, 6)
+    module, other, x = make_network(), make_network(), torch.randn(6, 2, 6, 6)
     with torch.no_grad():
         for p in other.parameters():
             p.mul_(-0.7)

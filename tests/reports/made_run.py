@@ -5,8 +5,9 @@ import numpy as np
 from fedcohort import E3CS
 from fedcohort.arrays import pick
 from fedcohort.lab import folder as rundir
-from fedcohort.lab.config import ComparisonConfig, run_keys
+from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.recorder import AllocationRecorder
+from fedcohort.lab.runs import run_keys
 from fedcohort.selection.protocol import Outcome
 
 SMALL = ComparisonConfig(
@@ -47,7 +48,7 @@ def comparison(folder, of=SMALL, chunks=1, owners=True):
         E3CS(of.clients, of.cohort, rng=[0, 1], quota=0.0),
     )
     for round in range(of.rounds):
-        watch.look("e3cs-0.5", selector, round)
+        watch.record("e3cs-0.5", selector, round)
         cohort = selector.select(round)
         selector.update(
             Outcome(cohort, pick(np.array([[0.0] * 6 + [1.0] * 2] * 2), cohort.clients))
@@ -55,9 +56,8 @@ def comparison(folder, of=SMALL, chunks=1, owners=True):
     watch.save(folder, 0)
     if owners:
         rng = np.random.default_rng(1)
-        rundir.save_arrays(
-            folder / "owners.npz",
-            {name: rng.integers(0, 9, (of.clients, 4)) for name in of.partitions},
+        rundir.save_label_counts(
+            folder, {name: rng.integers(0, 9, (of.clients, 4)) for name in of.partitions}
         )
     return kept
 

@@ -12,7 +12,7 @@ import pytest
 from made_run import SMALL, comparison, round_row
 
 from fedcohort.cli.pages import write_report
-from fedcohort.lab.config import run_keys
+from fedcohort.lab.runs import run_keys
 
 CHROMIUM = shutil.which("chromium")
 FLAGS = [

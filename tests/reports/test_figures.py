@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from fedcohort.lab import simulation
-from fedcohort.lab.simulation import SimulationConfig
+from fedcohort.lab.config import SimulationConfig
 from fedcohort.paper import figure3, figure4, regret
 from fedcohort.reports.charts import (
     Axis,
@@ -38,7 +38,7 @@ SETTING = SimulationConfig(
 
 @pytest.fixture(scope="module")
 def results():
-    return simulation.run(SETTING)
+    return simulation.simulate(SETTING)
 
 
 def small():
@@ -114,7 +114,7 @@ def test_a_selector_has_the_same_colour_in_both_figures(results):
 
 def test_one_seed_one_round_and_one_selector_can_be_drawn():
     setting = SimulationConfig(("random",), clients=4, cohort=1, rounds=1, seeds=1)
-    played = simulation.run(setting)
+    played = simulation.simulate(setting)
     for figure in (
         draw(figure3.report(setting, played)["figure3"]),
         draw(figure4.report(setting, played)["figure4"]),

@@ -10,12 +10,11 @@ from made import result
 from made_run import SMALL, comparison, round_row
 
 from fedcohort import cli
-from fedcohort.cli.pages import findings, write_report
+from fedcohort.cli.pages import load_findings, write_report
 from fedcohort.lab.archive import save
-from fedcohort.lab.simulation import SimulationConfig, run, summary
+from fedcohort.lab.config import SimulationConfig
+from fedcohort.lab.simulation import load_or_simulate
 from fedcohort.paper import page as reproduction
-from fedcohort.paper import simulated
-from fedcohort.paper.registry import Experiment
 from fedcohort.reports.charts.curves import success_ratio
 from fedcohort.reports.charts.seeds import accuracy_over_seconds, curve_over_rounds, mean_and_sd
 from fedcohort.reports.findings import Findings, Scheme
@@ -66,7 +65,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def text(folder):
-    return page(findings(folder))
+    return page(load_findings(folder))
 
 
 def test_the_page_of_a_comparison_has_all_figures_and_no_more_than_six_megabytes(text):
@@ -201,7 +200,7 @@ def test_without_plotly_the_report_says_what_to_install(folder, monkeypatch):
 def test_a_run_that_is_not_finished_is_shown_as_far_as_it_is(tmp_path):
     comparison(tmp_path, chunks=3)
     (tmp_path / "records" / "0000008.npz").unlink()
-    found = findings(tmp_path)
+    found = load_findings(tmp_path)
     assert "Not finished: 8 of 12 rounds are played." in found.lead
     assert found.kinds["iid data, paper rule"]["random"].accuracy.shape == (3, 8)
 
@@ -211,20 +210,18 @@ def test_a_folder_of_an_older_version_has_a_page_without_what_it_did_not_keep(tm
     for path in (tmp_path / "allocations").iterdir():
         path.unlink()
     (tmp_path / "environment.json").unlink()
-    shown = [chart["id"] for chart in data_of(page(findings(tmp_path)))["charts"]]
+    shown = [chart["id"] for chart in data_of(page(load_findings(tmp_path)))["charts"]]
     assert {"probabilities", "owners"}.isdisjoint(shown)
 
 
 def simulation(folder):
     setting = SimulationConfig(("e3cs-0", "random"), 8, 3, 15, 2)
-    simulated.played(
-        "simulate", Experiment(setting, run, summary, lambda s, r: {}, ""), folder, False
-    )
+    load_or_simulate("simulate", setting, folder)
 
 
 def test_a_simulation_has_a_page_without_accuracy(tmp_path):
     simulation(tmp_path)
-    shown = {chart["id"]: chart for chart in data_of(page(findings(tmp_path)))["charts"]}
+    shown = {chart["id"]: chart for chart in data_of(page(load_findings(tmp_path)))["charts"]}
     assert list(shown) == ["success", "cep", "selections", "fairness"]
     assert shown["fairness"]["axes"]["y"] == "success ratio"
 
@@ -243,7 +240,7 @@ ROUNDS = [
 def test_a_flower_run_has_a_page_with_what_came_of_each_client(tmp_path):
     journal(tmp_path, ROUNDS)
     (tmp_path / "run.json").write_text('{"rounds": 9, "selector": "e3cs-0.5"}')
-    found = findings(tmp_path)
+    found = load_findings(tmp_path)
     assert found.outcomes == {"a": {"arrived": 2}, "b": {"lost": 1}, "c": {"stopped": 1}}
     assert "9 rounds were asked for" in found.lead[0]
     assert found.allocations["this run"].capped.tolist() == [
@@ -265,7 +262,7 @@ def test_a_round_that_is_being_written_is_left_out_and_a_damaged_one_refused(tmp
     assert len(deployment.findings(tmp_path).kinds["this run"]["this run"].asked[0]) == 2
     path.write_text('{"round"\n' + path.read_text())
     with pytest.raises(ValueError, match=r"rounds\.jsonl must hold one round per line, got line 1"):
-        findings(tmp_path)
+        load_findings(tmp_path)
 
 
 def test_federations_of_different_size_have_a_page_without_classes(tmp_path):
@@ -273,7 +270,7 @@ def test_federations_of_different_size_have_a_page_without_classes(tmp_path):
         tmp_path / "runs-cifar10.npz",
         [result(accuracy=(0.1, 0.5), clients=clients, cohort=4) for clients in (20, 36)],
     )
-    found = findings(tmp_path)
+    found = load_findings(tmp_path)
     assert found.classes is None
     assert len(found.kinds) == 2
     assert page(found)
@@ -299,7 +296,7 @@ def test_a_reproduction_has_a_page_with_its_tables_and_the_runs_that_differ_in_s
     ]
     save(tmp_path / "runs-cifar10.npz", runs)
     reproduction.remember(tmp_path, ["table3"], {"rounds": 2})
-    found = findings(tmp_path)
+    found = load_findings(tmp_path)
     assert [title.split(",")[0] for title in found.tables] == ["Table III: cifar10"] * 4
     iid, shards = found.kinds.values()
     assert {name: one.accuracy.shape for name, one in iid.items()} == {
@@ -380,6 +377,6 @@ def test_neither_the_package_nor_the_command_line_loads_plotly():
 
 
 def test_the_page_is_the_same_for_the_same_results(folder, text):
-    assert page(findings(folder)) == text
-    assert write_page(findings(folder), folder) == folder / "report.html"
+    assert page(load_findings(folder)) == text
+    assert write_page(load_findings(folder), folder) == folder / "report.html"
     assert SMALL.dataset in text.split("</title>")[0]

@@ -106,6 +106,7 @@ def test_a_bad_text_is_refused_by_file_line_and_column(tmp_path, text, message):
         ),
         (".npy", b"no array", "must be a NumPy file without pickle"),
         (".npy", b"", "must be a NumPy file without pickle"),
+        (".npy", as_npy(np.ones((5, 5))).replace(b"}", b" "), "a NumPy file without pickle"),
         (".npy", as_npy(np.ones((50, 50)))[:-9], "must be a NumPy file without pickle"),
         (".npz", as_npz(table=np.ones((50, 50)))[:-9], "must be a NumPy file without pickle"),
         (".npz", as_npz(a=np.ones((1, 1)), b=np.ones((1, 1))), "must hold one array, got 2: a, b"),

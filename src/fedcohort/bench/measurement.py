@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.lab.folder import commit_of
+from fedcohort.lab.environment import git_commit
 
 Row = dict[str, Any]
 
@@ -16,7 +16,7 @@ def describe_machine() -> str:
     """Return the processor, the number of cores and the versions that were measured."""
     python = f"Python {platform.python_version()}"
     numpy = f"NumPy {np.__version__}"
-    commit = f"commit {commit_of(Path(__file__))}"
+    commit = f"commit {git_commit(Path(__file__))}"
     return f"{_processor()}, {os.cpu_count()} cores, {python}, {numpy}, {commit}"
 
 

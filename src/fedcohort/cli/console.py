@@ -1,4 +1,4 @@
-"""The terminal: one console, reports, and progress bars that are silent where the output is not a terminal."""
+"""The terminal: one console, tables, JSON, and progress bars where there is a terminal."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -12,16 +12,20 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from fedcohort.reports.report import Report
 from fedcohort.reports.tables import Rows, as_tables
 
+PUBLISHED = "paper "  # how the column of a published value begins
+
 console = Console()
 
 
 def show(report: Report, figures: str) -> None:
-    """Print a report, and what is to be said of its figures."""
+    """Print a report, and the line about its figures."""
     console.print(report.title, style="bold", markup=False, highlight=False)
     for title, rows in report.tables.items():
-        print_table([stacked(row) for row in rows], title)
-    for line in (*report.notes, *([figures] if figures else [])):
-        say(line)
+        print_table([stack_published(row) for row in rows], title)
+    for note in report.notes:
+        say(note)
+    if figures:
+        say(figures)
 
 
 def print_table(rows: Rows, title: str) -> None:
@@ -30,16 +34,20 @@ def print_table(rows: Rows, title: str) -> None:
         console.print(table)
 
 
-def stacked(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row whose published values stand below ours, not beside them: a terminal is narrow."""
-    paper = {
-        key.removeprefix("paper "): value for key, value in row.items() if key.startswith("paper ")
-    }
-    return {
-        f"{key} paper" if key in paper else key: f"{value}\n{paper[key]}" if key in paper else value
-        for key, value in row.items()
-        if key.removeprefix("paper ") not in paper or key in paper
-    }
+def stack_published(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with published values below ours, not beside them: a terminal is narrow."""
+    published = {}
+    for key, value in row.items():
+        if key.startswith(PUBLISHED):
+            published[key.removeprefix(PUBLISHED)] = value
+
+    stacked = {}
+    for key, value in row.items():
+        if key in published:
+            stacked[f"{key} paper"] = f"{value}\n{published[key]}"
+        elif key.removeprefix(PUBLISHED) not in published:
+            stacked[key] = value
+    return stacked
 
 
 def say(line: str) -> None:
@@ -48,38 +56,45 @@ def say(line: str) -> None:
 
 
 def print_json(value: Mapping[str, Any]) -> None:
-    """Print plain values as one JSON document: paths as text, what is not known as null, what is never reached as "inf"."""
-    print(json.dumps(_finite(value), indent=2, ensure_ascii=False))
+    """Print a table as JSON; nan becomes null, infinity the string "inf"."""
+    print(json.dumps(_as_json(value), indent=2, ensure_ascii=False))
 
 
-def _finite(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): _finite(part) for key, part in value.items()}
+        return {str(key): _as_json(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
+        return [_as_json(part) for part in value]
     if isinstance(value, float):
-        return value if isfinite(value) else None if isnan(value) else str(value)
-    return value if value is None or isinstance(value, bool | int | str) else str(value)
+        return _as_json_number(value)
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return str(value)
+
+
+def _as_json_number(value: float) -> float | str | None:
+    if isfinite(value):
+        return value
+    return None if isnan(value) else str(value)
 
 
 @contextmanager
 def progress_bars() -> Iterator[Callable[[str, int, int], None]]:
-    """Yield a function that shows how far each part is: name, done, in all."""
+    """Yield a callback that shows how far each part is: its name, done, in all."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
+    is_silent = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=is_silent) as bar:
         tasks: dict[str, Any] = {}
 
-        def tell(part: str, done: int, total: int) -> None:
+        def on_progress(part: str, done: int, total: int) -> None:
             name = part.split(":")[0]
             if name not in tasks:
                 tasks[name] = bar.add_task(part, total=total)
             bar.update(tasks[name], completed=done, total=total, description=part)
 
-        yield tell
+        yield on_progress

@@ -1,31 +1,46 @@
-"""`fedcohort report`: find out what wrote a folder, read it, write its page."""
+"""The page of a folder, whatever wrote the folder."""
 
 from pathlib import Path
 
+from fedcohort.lab.comparison import load_comparison
+from fedcohort.lab.folder import Kind, detect_kind
+from fedcohort.lab.simulation import load_simulation
 from fedcohort.paper import page as reproduction
+from fedcohort.paper.registry import NAMES
 from fedcohort.reports.findings import Findings
 from fedcohort.reports.html.page import NO_PAGE, write_page
 from fedcohort.reports.pages import comparison, deployment, simulation
 
 
-def findings(folder: Path) -> Findings:
-    """Return what a folder of `compare`, `simulate`, `reproduce` or a Flower run holds; anything else is refused."""
+def load_findings(folder: Path) -> Findings:
+    """Return what a page shows of a folder.
+
+    Raises:
+        ValueError: If the folder holds nothing of ours.
+    """
     if not folder.is_dir():
         raise ValueError(f"runs must be a folder of results, got {folder}")
-    if (folder / "settings.toml").exists():
-        return comparison.findings(folder)
-    if (folder / "settings.json").exists():
-        return simulation.findings(folder)
-    if (folder / "rounds.jsonl").exists():
+    kind = detect_kind(folder, NAMES)
+    if kind is Kind.COMPARISON:
+        return comparison.findings(load_comparison(folder))
+    if kind is Kind.SIMULATION:
+        return simulation.findings(load_simulation(folder))
+    if kind is Kind.FLOWER:
         return deployment.findings(folder)
-    if reproduction.is_one(folder):
+    if kind is Kind.REPRODUCTION:
         return reproduction.findings(folder)
     raise ValueError(
-        f"runs must be a folder of compare, simulate, reproduce or a Flower run with rounds.jsonl, got {folder}"
+        "runs must be a folder of compare, simulate, reproduce or a Flower run with rounds.jsonl, "
+        f"got {folder}"
     )
 
 
 def write_report(folder: Path) -> str:
-    """Write the page of a folder; return what to say of it."""
-    path = write_page(findings(folder), folder)
+    """Write the page of a folder that is read again; return the line that says where it is."""
+    return write_report_page(load_findings(folder), folder)
+
+
+def write_report_page(findings: Findings, folder: Path) -> str:
+    """Write the page of a folder; return the line that says where it is."""
+    path = write_page(findings, folder)
     return NO_PAGE if path is None else f"Report: {path}"

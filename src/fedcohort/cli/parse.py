@@ -1,22 +1,32 @@
-"""Flags that hold several values, and numbers or a word."""
+"""Flags with several values, and flags with a number or a word."""
 
 
-def words(text: str) -> tuple[str, ...]:
+def parse_words(text: str) -> tuple[str, ...]:
     """Return comma-separated words."""
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
-def numbers(name: str, text: str) -> tuple[float, ...]:
-    """Return comma-separated numbers; anything else is refused by name."""
+def parse_numbers(name: str, text: str) -> tuple[float, ...]:
+    """Return comma-separated numbers.
+
+    Args:
+        name: The flag's name, for the message.
+        text: Its value.
+
+    Raises:
+        ValueError: If a word is no number.
+    """
     try:
-        return tuple(float(word) for word in words(text))
+        return tuple(float(word) for word in parse_words(text))
     except ValueError:
         raise ValueError(f"{name} must be comma-separated numbers, got {text!r}") from None
 
 
-def eta(text: str) -> float | str:
-    """Return E3CS's learning rate, or auto."""
+def parse_eta(text: str) -> float | str:
+    """Return E3CS's learning rate, a number or "auto"."""
+    if text == "auto":
+        return text
     try:
-        return "auto" if text == "auto" else float(text)
+        return float(text)
     except ValueError:
         raise ValueError(f"eta must be a number or 'auto', got {text!r}") from None

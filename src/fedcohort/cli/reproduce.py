@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedcohort.cli.console import print_json, progress_bars, say, show
-from fedcohort.cli.parse import numbers, words
+from fedcohort.cli.parse import parse_numbers, parse_words
 from fedcohort.paper.registry import NAMES
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def reproduce(
     names: Annotated[list[str], typer.Argument(autocompletion=lambda: [*NAMES, "all"])],
     seeds: Annotated[
         int | None,
-        typer.Option(help="Number of runs of each kind; the default is each artefact's own."),
+        typer.Option(help="Number of runs of each kind."),
     ] = None,
     first_seed: Annotated[
         int | None, typer.Option(help="Seed of the first; the others count up.")
@@ -87,10 +87,12 @@ def reproduce(
         bool, typer.Option("--json", help="Tables and numbers as JSON, nothing else.")
     ] = False,
 ) -> None:
-    """Reproduce the paper: figure3, figure4, regret, table2, figure5, table3, figure6, figure7, server_step, ablations, claims,
-    or all. The same command goes on where it stopped; what is finished is only shown.
+    """Reproduce artefacts of the paper.
 
-    Example: fedcohort reproduce table3 --device cuda --precision bf16 --compiled --seeds 3 --time-budget 25
+    Names: figure3, figure4, regret, table2, figure5, table3, figure6, figure7,
+    server_step, ablations, claims, all. The same command goes on where it stopped.
+
+    Example: fedcohort reproduce table3 --device cuda --seeds 3 --time-budget 25
     """
     from fedcohort.paper import page as pages
     from fedcohort.paper import reproduce as library
@@ -104,9 +106,9 @@ def reproduce(
         "selectors": selectors, "partitions": partitions, "mus": mus,
     }  # fmt: skip
     lists: dict[str, Callable[[str], tuple[Any, ...]]] = {
-        "selectors": words,
-        "partitions": lambda text: tuple(partition_of(word) for word in words(text)),
-        "mus": partial(numbers, "mus"),
+        "selectors": parse_words,
+        "partitions": lambda text: tuple(partition_of(word) for word in parse_words(text)),
+        "mus": partial(parse_numbers, "mus"),
     }
     changes: dict[str, Any] = {
         name: lists[name](value) if name in lists else value

@@ -1,5 +1,6 @@
-"""`fedcohort watch`: a run under way, in the terminal; plain lines where there is none."""
+"""`fedcohort watch`: a run under way, in the terminal, or as plain lines where there is none."""
 
+from math import isnan
 from pathlib import Path
 from time import sleep, time
 from typing import Annotated
@@ -12,9 +13,16 @@ from rich.text import Text
 
 from fedcohort.checks import check_positive
 from fedcohort.cli.console import console, say
-from fedcohort.lab.progress import Asked, Line, Snapshot, follow
+from fedcohort.lab.progress import (
+    AskedClient,
+    ComparisonFollower,
+    FlowerFollower,
+    SelectorProgress,
+    Snapshot,
+    follow,
+)
 
-MOST = 20  # clients named per scheme
+MAX_NAMED = 20  # clients named per selector
 
 
 def watch(
@@ -25,100 +33,126 @@ def watch(
     once: Annotated[bool, typer.Option("--once", help="Show how far it is now, and end.")] = False,
     every: Annotated[float, typer.Option(help="Seconds between looks.")] = 2.0,
 ) -> None:
-    """AllocationRecorder a run under way: progress, time left, success ratio, who is asked and who fails (marked !).
+    """Watch a run under way: progress, time left, success ratio, who is asked and who fails (!).
 
-    Only files are read; it ends when all rounds are played, or with Ctrl-C, which does not touch the run.
+    It only reads files. It ends when all rounds are played, or with Ctrl-C, which does not
+    touch the run.
 
     Example: fedcohort watch runs/demo
     """
     check_positive("every", every)
-    following = follow(run)
-    now = following.look()
-    if once or now.finished or not console.is_terminal:
-        tell(now)
-    if once or now.finished:
+    follower = follow(run)
+    snapshot = follower.snapshot()
+    if once or snapshot.finished:
+        print_snapshot(snapshot)
         return
     try:
         if console.is_terminal:
-            with Live(drawn(now), console=console, auto_refresh=False) as live:
-                while not now.finished:
-                    sleep(every)
-                    now = following.look()
-                    live.update(drawn(now), refresh=True)
-            return
-        while not now.finished:
-            sleep(every)
-            before, now = now, following.look()
-            if now.done > before.done:
-                tell(now)
+            _watch_in_terminal(follower, snapshot, every)
+        else:
+            _watch_in_lines(follower, snapshot, every)
     except KeyboardInterrupt:
         say("No longer watched; the run goes on.")
 
 
-def tell(now: Snapshot) -> None:
+def _watch_in_terminal(
+    follower: ComparisonFollower | FlowerFollower, snapshot: Snapshot, every: float
+) -> None:
+    with Live(draw_snapshot(snapshot), console=console, auto_refresh=False) as live:
+        while not snapshot.finished:
+            sleep(every)
+            snapshot = follower.snapshot()
+            live.update(draw_snapshot(snapshot), refresh=True)
+
+
+def _watch_in_lines(
+    follower: ComparisonFollower | FlowerFollower, snapshot: Snapshot, every: float
+) -> None:
+    print_snapshot(snapshot)
+    while not snapshot.finished:
+        sleep(every)
+        done_before = snapshot.done
+        snapshot = follower.snapshot()
+        if snapshot.done > done_before:
+            print_snapshot(snapshot)
+
+
+def print_snapshot(snapshot: Snapshot) -> None:
     """Print a snapshot as plain lines."""
-    say(f"{now.title}: {progress(now)}")
-    for line in now.lines:
-        say(
-            f"  {line.name}: {figures(line)}; asked last: {' '.join(marked(one) for one in line.asked[:MOST])}{more(line)}"
-        )
+    say(f"{snapshot.title}: {describe_progress(snapshot)}")
+    for selector in snapshot.selectors:
+        named = " ".join(name_client(client) for client in selector.asked[:MAX_NAMED])
+        numbers = describe_numbers(selector)
+        say(f"  {selector.name}: {numbers}; asked last: {named}{count_unnamed(selector)}")
 
 
-def drawn(now: Snapshot) -> Table:
-    """Return a snapshot for a terminal: a bar, and a line per scheme, those who failed in red."""
-    bar = ProgressBar(total=now.rounds or max(1, now.done), completed=now.done, width=40)
-    table = Table(
-        "scheme", "success", "accuracy", "asked last", box=None, pad_edge=False, header_style="bold"
-    )
-    for line in now.lines:
-        asked = Text(" ").join(
-            Text(marked(one), style="" if one.came == "arrived" else "red")
-            for one in line.asked[:MOST]
+def draw_snapshot(snapshot: Snapshot) -> Table:
+    """Return a snapshot for a terminal: a bar, and a line per selector, failed clients in red."""
+    total = snapshot.rounds or max(1, snapshot.done)
+    bar = ProgressBar(total=total, completed=snapshot.done, width=40)
+    headings = ("scheme", "success", "accuracy", "asked last")
+    table = Table(*headings, box=None, pad_edge=False, header_style="bold")
+    for selector in snapshot.selectors:
+        accuracy = "-" if isnan(selector.accuracy) else f"{selector.accuracy:.3f}"
+        table.add_row(
+            Text(selector.name), f"{selector.success:.3f}", accuracy, _draw_clients(selector)
         )
-        accuracy = "-" if line.accuracy != line.accuracy else f"{line.accuracy:.3f}"
-        table.add_row(Text(line.name), f"{line.success:.3f}", accuracy, asked + Text(more(line)))
+
     page = Table.grid()  # a bar alone does not end its line
-    for part in (Text(f"{now.title}: {progress(now)}"), bar, table):
-        page.add_row(part)
+    page.add_row(Text(f"{snapshot.title}: {describe_progress(snapshot)}"))
+    page.add_row(bar)
+    page.add_row(table)
     return page
 
 
-def progress(now: Snapshot) -> str:
+def _draw_clients(selector: SelectorProgress) -> Text:
+    names = []
+    for client in selector.asked[:MAX_NAMED]:
+        style = "" if client.status == "arrived" else "red"
+        names.append(Text(name_client(client), style=style))
+    return Text(" ").join(names) + Text(count_unnamed(selector))
+
+
+def describe_progress(snapshot: Snapshot) -> str:
     """Return how far a run is, in words."""
-    said = f"round {now.done}" + (f" of {now.rounds}" if now.rounds else "")
-    if now.finished:
-        return f"{said}, finished"
-    if now.left is not None:
-        said += f", about {clock(now.left)} to go"
-    return (
-        said
-        if now.written is None
-        else f"{said}, last written {clock(max(0.0, time() - now.written))} ago"
-    )
+    words = f"round {snapshot.done}"
+    if snapshot.rounds:
+        words += f" of {snapshot.rounds}"
+    if snapshot.finished:
+        return f"{words}, finished"
+    if snapshot.seconds_left is not None:
+        words += f", about {format_seconds(snapshot.seconds_left)} to go"
+    if snapshot.written is not None:
+        age = max(0.0, time() - snapshot.written)
+        words += f", last written {format_seconds(age)} ago"
+    return words
 
 
-def figures(line: Line) -> str:
-    """Return the numbers of a scheme, in words."""
-    return f"success ratio {line.success:.3f}" + (
-        "" if line.accuracy != line.accuracy else f", accuracy {line.accuracy:.3f}"
-    )
+def describe_numbers(selector: SelectorProgress) -> str:
+    """Return the numbers of a selector, in words."""
+    words = f"success ratio {selector.success:.3f}"
+    if not isnan(selector.accuracy):
+        words += f", accuracy {selector.accuracy:.3f}"
+    return words
 
 
-def marked(one: Asked) -> str:
-    """Return a client's name, and what came of it if it failed."""
-    return one.client if one.came == "arrived" else f"{one.client}!{one.came}"
+def name_client(client: AskedClient) -> str:
+    """Return a client's name, with its status if it failed."""
+    if client.status == "arrived":
+        return client.name
+    return f"{client.name}!{client.status}"
 
 
-def more(line: Line) -> str:
-    """Return how many more were asked than are named."""
-    return f" and {len(line.asked) - MOST} more" if len(line.asked) > MOST else ""
+def count_unnamed(selector: SelectorProgress) -> str:
+    """Return how many more clients were asked than are named."""
+    unnamed = len(selector.asked) - MAX_NAMED
+    return f" and {unnamed} more" if unnamed > 0 else ""
 
 
-def clock(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """Return a time as hours, minutes and seconds."""
-    whole = round(seconds)
-    return (
-        f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
-        if whole >= 3600
-        else f"{whole // 60}:{whole % 60:02d}"
-    )
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}:{minutes:02d}:{rest:02d}"
+    return f"{minutes}:{rest:02d}"

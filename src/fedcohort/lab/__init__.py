@@ -1,1 +1,1 @@
-"""A COMPARISON: its config, the trial, the simulation, the summary, the recorder, the run folder."""
+"""A COMPARISON: its config, the trial, the simulation, the summary and the run folder."""

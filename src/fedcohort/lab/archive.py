@@ -1,10 +1,11 @@
-"""What is kept of a training run for ever: accuracy, loss and participation, small enough to commit.
+"""Compact results of many runs: accuracy, loss and participation, small enough to commit.
 
-One row per run. Parquet for people and other tools; npz, which needs NumPy alone, to carry results from a bare machine.
+One row per run. Parquet is for people and other tools. npz needs NumPy alone, and carries results
+away from a machine without pyarrow.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -15,27 +16,44 @@ import numpy.typing as npt
 
 from fedcohort.arrays import Ints
 from fedcohort.files import atomic_write, load_arrays, save_arrays
-from fedcohort.lab import folder as rundir
-from fedcohort.lab.config import ComparisonConfig, RunKey, run_keys
-from fedcohort.lab.records import read_config, read_records
+from fedcohort.lab import folder as run_folder
+from fedcohort.lab.comparison import OFFICIAL, Comparison, load_comparison
+from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.runs import RunKey, run_keys
 
 Array = npt.NDArray[Any]
-KEPT = {
+COLUMNS = {
     "accuracy": np.float32,
     "loss": np.float32,
     "official": np.float32,
     "valid": np.uint16,
     "counts": np.uint32,
 }
-COST = "cost.json"
+PER_ROUND = ("accuracy", "loss", "official", "valid")
+# Settings that decide how a run is computed or shown, but not its results.
+NON_IDENTITY_FIELDS = (
+    "targets",
+    "official_every",
+    "checkpoint_every",
+    "device",
+    "compiled",
+    "mode",
+    "slots",
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """One run: what decided it, what came of it, and what it was computed with (`provenance`).
+    """One run: its settings, its curves, and what it was computed with.
 
-    accuracy, loss, official: [t] in the rounds played so far, nan where not tested; valid: [t] updates used;
-    counts: [K] times each client was asked.
+    Attributes:
+        config: The settings of this run alone.
+        accuracy: Accuracy [t] in the rounds played so far, nan where it was not tested.
+        loss: Loss [t], nan where it was not tested.
+        official: Accuracy [t] on the data set's own test set, nan where it was not tested.
+        valid: Updates that were used [t].
+        counts: How often each client was asked [K].
+        provenance: Environment, cost and the digest of the samples, as far as they are known.
     """
 
     config: ComparisonConfig
@@ -57,93 +75,104 @@ class Result:
         return len(self.accuracy) >= self.config.rounds
 
 
-def single_run(of: ComparisonConfig, place: RunKey) -> ComparisonConfig:
+def single_run(config: ComparisonConfig, key: RunKey) -> ComparisonConfig:
     """Return the settings of one run of a comparison."""
     return replace(
-        of,
-        selectors=(place.selector,),
-        partitions=(place.partition,),
-        aggregations=(place.aggregation,),
-        mus=(place.mu,),
+        config,
+        selectors=(key.selector,),
+        partitions=(key.partition,),
+        aggregations=(key.aggregation,),
+        mus=(key.mu,),
         seeds=1,
-        first_seed=place.seed,
+        first_seed=key.seed,
     )
+
+
+@lru_cache(maxsize=10_000)
+def identity(config: ComparisonConfig) -> str:
+    """Return all that decides the results but for rounding, as one string.
+
+    Two runs with the same identity are the same run.
+    """
+    settings = config.as_dict()
+    # Dealing labels again matters only where labels are dealt.
+    settings["refill"] = config.refill and "primary-label" in config.partitions
+    deciding = {}
+    for name, value in settings.items():
+        if name not in NON_IDENTITY_FIELDS:
+            deciding[name] = _as_floats(value)
+    return json.dumps(deciding)
+
+
+def _as_floats(value: Any) -> Any:
+    """Return whole numbers as floats, in lists too: 0 and 0.0 decide the same."""
+    if isinstance(value, list | tuple):
+        return [_as_floats(part) for part in value]
+    return float(value) if isinstance(value, int) else value
 
 
 def results_in(folder: Path) -> list[Result]:
-    """Return the runs of a run folder, as far as they were played; the checkpoint is not needed."""
-    of = read_config(folder)
-    records = read_records(folder, of)
-    about: dict[str, Any] = {}
-    for path in (folder / "environment.json", folder / COST):
-        try:
-            found = json.loads(path.read_text()) if path.exists() else {}
-        except (OSError, ValueError) as error:
-            raise ValueError(f"{path} must be a table in JSON, got: {error}") from None
-        if not isinstance(found, dict):
-            raise ValueError(f"{path} must be a table in JSON, got {found!r}")
-        about |= found
-    if (folder / rundir.DATA).exists():
-        about["data"] = (folder / rundir.DATA).read_text().strip()
-    return (
-        [
-            _of_row(single_run(of, place), row, records, about)
-            for row, place in enumerate(run_keys(of))
-        ]
-        if records
-        else []
-    )
+    """Return the runs of a comparison's folder, as far as they were played."""
+    return results_of(load_comparison(folder))
 
 
-def _of_row(
-    of: ComparisonConfig, row: int, records: rundir.Arrays, about: Mapping[str, Any]
-) -> Result:
+def results_of(comparison: Comparison) -> list[Result]:
+    """Return the runs of a comparison, as far as they were played."""
+    provenance = comparison.provenance
+    if not comparison.records:
+        return []
+    results = []
+    for row, key in enumerate(run_keys(comparison.config)):
+        config = single_run(comparison.config, key)
+        columns = _columns_of_row(comparison.records, row, config.clients)
+        results.append(_make_result(config, columns, provenance))
+    return results
+
+
+def _columns_of_row(records: run_folder.Arrays, row: int, clients: int) -> dict[str, Array]:
     accuracy = records["accuracy"][:, row]
-    official = (
-        records["official_accuracy"][:, row]
-        if "official_accuracy" in records
-        else np.full(accuracy.shape, np.nan)
-    )
-    counts = np.bincount(records["clients"][:, row].ravel(), minlength=of.clients)
-    kept = (
-        accuracy,
-        records["loss"][:, row],
-        official,
-        records["valid"][:, row].sum(axis=-1),
-        counts,
-    )
-    return _result(of, dict(zip(KEPT, kept, strict=True)), about)
+    official = np.full(accuracy.shape, np.nan)
+    if OFFICIAL in records:
+        official = records[OFFICIAL][:, row]
+    return {
+        "accuracy": accuracy,
+        "loss": records["loss"][:, row],
+        "official": official,
+        "valid": records["valid"][:, row].sum(axis=-1),
+        "counts": np.bincount(records["clients"][:, row].ravel(), minlength=clients),
+    }
 
 
-def _result(of: ComparisonConfig, kept: Mapping[str, Any], about: Mapping[str, Any]) -> Result:
-    made = Result(
-        of,
-        provenance=dict(about),
-        **{name: np.asarray(kept[name], dtype=kind) for name, kind in KEPT.items()},
-    )
-    played = made.accuracy.shape
-    if len(played) != 1 or any(
-        getattr(made, name).shape != played for name in ("loss", "official", "valid")
-    ):
+def _make_result(
+    config: ComparisonConfig, columns: Mapping[str, Any], provenance: Mapping[str, Any]
+) -> Result:
+    """Return a result of the stored types; columns that do not fit together are refused."""
+    arrays = {name: np.asarray(columns[name], dtype=kind) for name, kind in COLUMNS.items()}
+    result = Result(config=config, provenance=dict(provenance), **arrays)
+    shape = result.accuracy.shape
+    if len(shape) != 1 or any(arrays[name].shape != shape for name in PER_ROUND):
         raise ValueError(
-            f"accuracy, loss, official and valid of other rounds than each other: {played[:1]} of accuracy"
+            "accuracy, loss, official and valid of other rounds than each other: "
+            f"{shape[:1]} of accuracy"
         )
-    if played[0] > of.rounds or made.counts.shape != (of.clients,):
+    if shape[0] > config.rounds or result.counts.shape != (config.clients,):
         raise ValueError(
-            f"{played[0]} of {of.rounds} rounds, and counts of {made.counts.size} of {of.clients} clients"
+            f"{shape[0]} of {config.rounds} rounds, and counts of {result.counts.size} of "
+            f"{config.clients} clients"
         )
-    return made
+    return result
 
 
 def save(path: Path, results: Sequence[Result]) -> None:
-    """Write results as Parquet or npz, by the ending of the path."""
+    """Write results as Parquet or npz, by the suffix of the path."""
     settings = [json.dumps(result.config.as_dict()) for result in results]
     about = [json.dumps(dict(result.provenance)) for result in results]
     if path.suffix == ".npz":
-        arrays: dict[str, Array] = {
-            f"{i}/{name}": getattr(r, name) for i, r in enumerate(results) for name in KEPT
-        }
-        save_arrays(path, {"settings": np.array(settings), "about": np.array(about)} | arrays)
+        arrays: dict[str, Array] = {"settings": np.array(settings), "about": np.array(about)}
+        for number, result in enumerate(results):
+            for name in COLUMNS:
+                arrays[f"{number}/{name}"] = getattr(result, name)
+        save_arrays(path, arrays)
         return
     with atomic_write(path) as draft:
         _save_parquet(draft, results, settings, about)
@@ -155,48 +184,46 @@ def _save_parquet(
     import pyarrow as pa
     from pyarrow import parquet
 
-    where = [result.key for result in results]
+    keys = [result.key for result in results]
     columns: dict[str, Any] = {"dataset": [result.config.dataset for result in results]}
-    columns |= {
-        name: [getattr(place, name) for place in where]
-        for name in ("selector", "partition", "aggregation", "mu", "seed")
-    }
-    columns |= {
-        "cohort": [result.config.cohort for result in results],
-        "rounds": [result.config.rounds for result in results],
-    }
-    for name, kind in KEPT.items():
-        columns[name] = pa.array(
-            [getattr(r, name).tolist() for r in results],
-            pa.list_(pa.from_numpy_dtype(np.dtype(kind))),
-        )
-    columns |= {"settings": settings, "about": about}
+    for name in ("selector", "partition", "aggregation", "mu", "seed"):
+        columns[name] = [getattr(key, name) for key in keys]
+    for name in ("cohort", "rounds"):
+        columns[name] = [getattr(result.config, name) for result in results]
+    for name, kind in COLUMNS.items():
+        values = [getattr(result, name).tolist() for result in results]
+        columns[name] = pa.array(values, pa.list_(pa.from_numpy_dtype(np.dtype(kind))))
+    columns["settings"] = settings
+    columns["about"] = about
     parquet.write_table(pa.table(columns), path, compression="zstd")
 
 
 def load(path: Path) -> list[Result]:
-    """Return the results in a Parquet or npz file that `save` wrote; anything else is refused by name."""
+    """Return the results in a Parquet or npz file that `save` wrote.
+
+    Raises:
+        ValueError: If the file is damaged, or of another origin.
+    """
+    refusal = f"{path} must be a results file of fedcohort, got: "
     try:
-        rows = _npz_rows(path) if path.suffix == ".npz" else _parquet_rows(path)
-        return [_from_row(row) for row in rows]
+        rows = _read_npz(path) if path.suffix == ".npz" else _read_parquet(path)
+        return [_parse_row(row) for row in rows]
     except (KeyError, TypeError, ValueError, OverflowError, OSError) as error:
-        said = (
-            str(error)
-            .partition("\n")[0]
-            .removeprefix(f"{path} must be a results file of fedcohort, got: ")
-        )
-        raise ValueError(f"{path} must be a results file of fedcohort, got: {said}") from None
+        reason = str(error).partition("\n")[0].removeprefix(refusal)
+        raise ValueError(f"{refusal}{reason}") from None
 
 
-def _npz_rows(path: Path) -> Iterable[dict[str, Any]]:
+def _read_npz(path: Path) -> Iterator[dict[str, Any]]:
     arrays = load_arrays(path)
-    for i, (settings, about) in enumerate(zip(arrays["settings"], arrays["about"], strict=True)):
-        yield {"settings": str(settings), "about": str(about)} | {
-            name: arrays[f"{i}/{name}"] for name in KEPT
-        }
+    pairs = zip(arrays["settings"], arrays["about"], strict=True)
+    for number, (settings, about) in enumerate(pairs):
+        row: dict[str, Any] = {"settings": str(settings), "about": str(about)}
+        for name in COLUMNS:
+            row[name] = arrays[f"{number}/{name}"]
+        yield row
 
 
-def _parquet_rows(path: Path) -> Iterable[dict[str, Any]]:
+def _read_parquet(path: Path) -> Iterable[dict[str, Any]]:
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -207,67 +234,48 @@ def _parquet_rows(path: Path) -> Iterable[dict[str, Any]]:
     return rows
 
 
-def _from_row(row: Mapping[str, Any]) -> Result:
-    return _result(
-        ComparisonConfig.from_dict(json.loads(row["settings"])), row, json.loads(row["about"])
-    )
+def _parse_row(row: Mapping[str, Any]) -> Result:
+    config = ComparisonConfig.from_dict(json.loads(row["settings"]))
+    return _make_result(config, row, json.loads(row["about"]))
 
 
 def gather_results(*folders: Path) -> list[Result]:
-    """Return all results under folders, from run folders and results files; of a run twice there the longer, else the first.
+    """Return all results under folders, from comparisons and from results files.
 
-    Runs on a file of one's own that has changed in between are refused: they are not of one data set.
+    If a run is there twice, the longer one is returned; of two equally long ones the first.
+
+    Args:
+        *folders: Folders; those that do not exist hold nothing.
+
+    Raises:
+        ValueError: If a file is damaged, or runs on one file of samples are of different samples.
     """
-    found: dict[str, Result] = {}
-    samples: dict[str, str] = {}
-    for path in [
-        path for folder in folders if folder.is_dir() for path in sorted(folder.rglob("*"))
-    ]:
-        if path.name == "settings.toml":
-            here = results_in(path.parent)
-        elif path.suffix in (".parquet", ".npz") and path.name.startswith("runs"):
-            here = load(path)
-        else:
+    results: dict[str, Result] = {}
+    digests: dict[str, str] = {}
+    for folder in folders:
+        if not folder.is_dir():
             continue
-        for result in here:
-            key, digest = identity(result.config), result.provenance.get("data")
-            if (
-                digest
-                and result.config.dataset.endswith(".npz")
-                and samples.setdefault(result.config.dataset, digest) != digest
-            ):
-                raise ValueError(
-                    f"{path} must be of the same samples of {result.config.dataset} as the others, got others"
-                )
-            if key not in found or len(result.accuracy) > len(found[key].accuracy):
-                found[key] = result
-    return list(found.values())
+        for path in run_folder.find_results(folder):
+            for result in results_in(path) if path.is_dir() else load(path):
+                _check_same_samples(result, digests, path)
+                add_result(results, result)
+    return list(results.values())
 
 
-NON_IDENTITY_FIELDS = (
-    "targets",
-    "official_every",
-    "checkpoint_every",
-    "device",
-    "compiled",
-    "mode",
-    "slots",
-)
+def add_result(results: dict[str, Result], result: Result) -> None:
+    """Add a result to others by its identity, unless a longer one or an equal is there."""
+    key = identity(result.config)
+    if key not in results or len(result.accuracy) > len(results[key].accuracy):
+        results[key] = result
 
 
-@lru_cache(maxsize=10_000)
-def identity(of: ComparisonConfig) -> str:
-    """Return all that decides the results but for rounding, as one word: two runs of the same identity are the same run."""
-    decides = vars(of) | {
-        "refill": of.refill and "primary-label" in of.partitions
-    }  # nothing elsewhere
-    return json.dumps(
-        {name: _number(value) for name, value in decides.items() if name not in NON_IDENTITY_FIELDS}
-    )
-
-
-def _number(value: Any) -> Any:
-    """Return whole numbers as floats, in lists too: 0 and 0.0 decide the same."""
-    if isinstance(value, list | tuple):
-        return [_number(part) for part in value]
-    return float(value) if isinstance(value, int) else value
+def _check_same_samples(result: Result, digests: dict[str, str], path: Path) -> None:
+    """Refuse runs on a user's file that has changed in between."""
+    dataset = result.config.dataset
+    digest = result.provenance.get("data")
+    if not digest or not dataset.endswith(".npz"):
+        return
+    if digests.setdefault(dataset, digest) != digest:
+        raise ValueError(
+            f"{path} must be of the same samples of {dataset} as the others, got others"
+        )

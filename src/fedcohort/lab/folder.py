@@ -1,284 +1,483 @@
-"""A training run on disk: settings (TOML), records in chunks (npz), one checkpoint (safetensors with JSON inside), environment.
+"""What a run folder holds. Only this module knows the names and formats of its files.
 
-Records of the rounds since the last checkpoint are written first, the checkpoint last, each file whole or not at all: killed at
-any moment, the folder goes on from its checkpoint, and records beyond it are computed again, the same.
+    comparison     settings.toml, environment.json, data.sha256, records/, allocations/,
+                   owners.npz, checkpoint.safetensors, summary.csv, mlflow.json;
+                   world.sha256 if the world is recorded;
+                   cost.json too in a part of a reproduction
+    simulation     settings.json, results.npz, environment.json, allocations/
+    reproduction   reproduce.json, runs/ with a comparison in each folder, runs-NAME.parquet,
+                   and a folder for each artefact: a simulation, or its exported.json
+    Flower run     run.json, rounds.jsonl, environment.json, checkpoint.safetensors
+
+Every file is written whole or not at all, and records before the checkpoint that counts them.
+A run killed at any moment goes on from its checkpoint; rounds beyond it are computed again, with
+the same result. Settings are the last file of a simulation, so a folder with them is complete.
 """
 
 import json
-import os
-import platform
-import subprocess
-import sys
-import tomllib
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fedcohort.files import atomic_write, load_arrays, save_arrays
+from fedcohort.files import (
+    atomic_write,
+    check_folder,
+    load_arrays,
+    load_state,
+    read_json_lines,
+    read_json_table,
+    read_toml,
+    save_arrays,
+    save_csv,
+    save_state,
+    to_toml,
+    write_json,
+    write_text,
+)
+from fedcohort.files import locked as locked
+from fedcohort.lab.environment import describe_environment
 
 Arrays = dict[str, npt.NDArray[Any]]
-DATA = "data.sha256"
-PACKAGES = ("numpy", "torch", "safetensors", "scikit-learn", "flwr")
+
+COMPARISON_SETTINGS = "settings.toml"
+ENVIRONMENT = "environment.json"
+DATA_DIGEST = "data.sha256"
+WORLD_DIGEST = "world.sha256"
+RECORDS = "records"
+ALLOCATIONS = "allocations"
+LABEL_COUNTS = "owners.npz"
+CHECKPOINT = "checkpoint.safetensors"
+CHECKPOINT_PARTS = ("round", "mode", "engine", "selectors")  # of a comparison
+SUMMARY = "summary.csv"
+COST = "cost.json"
+MLFLOW_RUNS = "mlflow.json"
+
+# What a comparison is computed with and from: it goes when the comparison is discarded.
+COMPARISON_FILES = (
+    COMPARISON_SETTINGS,
+    ENVIRONMENT,
+    DATA_DIGEST,
+    WORLD_DIGEST,
+    CHECKPOINT,
+    LABEL_COUNTS,
+)
+
+SIMULATION_SETTINGS = "settings.json"
+SIMULATION_RESULTS = "results.npz"
+
+REQUEST = "reproduce.json"
+PARTS = "runs"
+EXPORTED = "exported.json"
+RESULTS_SUFFIXES = (".parquet", ".npz")
+
+FLOWER_ABOUT = "run.json"
+FLOWER_JOURNAL = "rounds.jsonl"
+JOURNAL_KEYS = ("round", "seconds", "asked", "arrived", "success_ratio", "probabilities")
 
 
-@contextmanager
-def locked(folder: Path, name: str = "out") -> Iterator[None]:
-    """Keep a folder from other processes for a while; the system lets go of it when a process ends, however it ends."""
-    try:
-        import fcntl
-    except ModuleNotFoundError:  # no such locks on Windows
-        yield
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    place = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ValueError(
-                f"{name} must not be in use by another process, got {folder}"
-            ) from None
-        yield
-    finally:
-        os.close(place)
+class Kind(Enum):
+    """What wrote a folder."""
+
+    COMPARISON = "comparison"
+    SIMULATION = "simulation"
+    FLOWER = "Flower run"
+    REPRODUCTION = "reproduction"
 
 
-def write_settings(folder: Path, settings: Mapping[str, Any]) -> None:
-    """Write settings.toml and what the run is computed with."""
-    with atomic_write(folder / "settings.toml") as draft:
-        draft.write_text(to_toml(settings))
-    write_environment(folder)
+def detect_kind(folder: Path, artefacts: Collection[str] = ()) -> Kind | None:
+    """Return what wrote a folder, None if nothing of ours did.
+
+    Args:
+        folder: The folder; it need not exist.
+        artefacts: Names of the paper's artefacts. A folder with a subfolder of such a name is a
+            reproduction, even if nothing else says so.
+    """
+    if has_comparison(folder):
+        return Kind.COMPARISON
+    if has_simulation(folder):
+        return Kind.SIMULATION
+    if (folder / FLOWER_JOURNAL).exists() or (folder / FLOWER_ABOUT).exists():
+        return Kind.FLOWER
+    if has_reproduction(folder, artefacts):
+        return Kind.REPRODUCTION
+    return None
+
+
+def has_comparison(folder: Path) -> bool:
+    """Return whether a comparison was begun in a folder."""
+    return (folder / COMPARISON_SETTINGS).exists()
+
+
+def has_simulation(folder: Path) -> bool:
+    """Return whether a folder holds a finished simulation."""
+    return (folder / SIMULATION_SETTINGS).exists()
+
+
+def has_reproduction(folder: Path, artefacts: Collection[str] = ()) -> bool:
+    """Return whether a folder holds something that was reproduced."""
+    if (folder / REQUEST).exists() or any(folder.glob(f"{PARTS}-*")):
+        return True
+    return any((folder / name).is_dir() for name in (*artefacts, PARTS))
+
+
+# --- Any run -------------------------------------------------------------------------------
 
 
 def write_environment(folder: Path) -> None:
-    """Write what a run is computed with."""
-    with atomic_write(folder / "environment.json") as draft:
-        draft.write_text(json.dumps(environment(), indent=2) + "\n")
+    """Write the versions and the machine that a run is computed with."""
+    write_json(folder / ENVIRONMENT, describe_environment())
 
 
-def read_settings(path: Path) -> dict[str, Any]:
-    """Return the settings in a TOML file."""
-    try:
-        return tomllib.loads(path.read_text())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ValueError(f"{path} must be a settings file in TOML, got: {error}") from None
+def read_environment(folder: Path) -> dict[str, str]:
+    """Return the versions and the machine of a run, nothing if they were not written."""
+    stored = _read_if_there(folder / ENVIRONMENT, "the environment of a run, a table in JSON")
+    return {name: str(value) for name, value in stored.items()}
 
 
-def write_data(folder: Path, digest: str) -> None:
-    """Write down on which data a run is trained."""
-    with atomic_write(folder / DATA) as draft:
-        draft.write_text(f"{digest}\n")
+def save_checkpoint(folder: Path, state: Mapping[str, Any]) -> None:
+    """Write a nested state of arrays and plain values as the folder's checkpoint."""
+    save_state(folder / CHECKPOINT, state)
 
 
-def check_data(folder: Path, digest: str) -> None:
-    """Refuse to go on with a run that was begun with other data, such as a file that has changed since."""
-    path = folder / DATA
+def load_checkpoint(folder: Path, names: Collection[str] = ()) -> dict[str, Any] | None:
+    """Return the state of the checkpoint, None if there is none.
+
+    Args:
+        folder: The run folder.
+        names: Names that the state must hold.
+
+    Raises:
+        ValueError: If the checkpoint is damaged or lacks one of the names.
+    """
+    path = folder / CHECKPOINT
+    if not path.exists():
+        return None
+    return load_state(path, names)
+
+
+def save_allocations(folder: Path, first_round: int, arrays: Arrays) -> None:
+    """Write the probabilities that were recorded since a round."""
+    save_arrays(folder / ALLOCATIONS / _chunk_name(first_round), arrays)
+
+
+def load_allocations(folder: Path) -> Iterator[tuple[Path, Arrays]]:
+    """Yield the recorded probabilities, chunk by chunk, each with its path."""
+    for path in sorted((folder / ALLOCATIONS).glob("[0-9]*.npz")):
+        yield path, load_arrays(path)
+
+
+def discard_allocations(folder: Path) -> None:
+    """Remove all recorded probabilities."""
+    _discard_chunks(folder / ALLOCATIONS)
+
+
+# --- Comparison ----------------------------------------------------------------------------
+
+
+def write_settings(folder: Path, settings: Mapping[str, Any]) -> None:
+    """Write the settings of a comparison, and the environment it is computed with."""
+    write_text(folder / COMPARISON_SETTINGS, to_toml(settings))
+    write_environment(folder)
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Return the settings of a comparison as plain values."""
+    return read_toml(settings_path(folder))
+
+
+def settings_path(folder: Path) -> Path:
+    """Return the path of a comparison's settings."""
+    return folder / COMPARISON_SETTINGS
+
+
+def write_data_digest(folder: Path, digest: str) -> None:
+    """Write the digest of the samples that a comparison trains on."""
+    write_text(folder / DATA_DIGEST, f"{digest}\n")
+
+
+def read_data_digest(folder: Path) -> str | None:
+    """Return the digest of the samples that a comparison was trained on, None if unknown."""
+    path = folder / DATA_DIGEST
+    if not path.exists():
+        return None
+    return path.read_text().strip()
+
+
+def check_data_digest(folder: Path, digest: str) -> None:
+    """Refuse to go on with samples other than those that a comparison was begun with."""
+    if read_data_digest(folder) not in (None, digest):
+        raise ValueError(
+            f"dataset must be what the run in {folder} was begun with, got other samples; "
+            "choose another folder"
+        )
+
+
+def write_world_digest(folder: Path, digest: str) -> None:
+    """Write the digest of the recorded world that a comparison plays."""
+    write_text(folder / WORLD_DIGEST, f"{digest}\n")
+
+
+def check_world_digest(folder: Path, digest: str) -> None:
+    """Refuse to go on in a recorded world other than the one that a comparison was begun in."""
+    path = folder / WORLD_DIGEST
     if path.exists() and path.read_text().strip() != digest:
         raise ValueError(
-            f"dataset must be what the run in {folder} was begun with, got other samples; choose another folder"
+            f"world_file must be what the run in {folder} was begun with, got other rounds; "
+            "choose another folder"
         )
 
 
-def to_toml(settings: Mapping[str, Any]) -> str:
-    """Return flat settings as TOML; None is left out."""
-    return "".join(
-        f"{name} = {_toml(value)}\n" for name, value in settings.items() if value is not None
-    )
+def save_label_counts(folder: Path, counts: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Write how many samples of each label every client owns, [K, C] by partition."""
+    save_arrays(folder / LABEL_COUNTS, counts)
 
 
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(_toml(part) for part in value)}]"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return repr(value)
-
-
-def environment() -> dict[str, str]:
-    """Return versions and machine: results are bit-identical on the same ones."""
-    own = sys.modules[
-        "fedcohort"
-    ].__version__  # as it runs: what is installed may be another, or nothing
-    found = {"python": platform.python_version(), "machine": platform.platform(), "fedcohort": own}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "-"
-    return found | {"commit": commit_of(Path(__file__))}
-
-
-def commit_of(file: Path) -> str:
-    """Return the commit a file belongs to, with a + if the files beside it were changed since; "-" where git cannot say."""
-
-    def git(*args: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            ["git", "-C", str(file.parent), *args], capture_output=True, text=True, check=False
-        )
-
-    try:
-        if git(
-            "ls-files", "--error-unmatch", file.name
-        ).returncode:  # in no repository, or in one that does not know it
-            return "-"
-        commit = git("rev-parse", "HEAD")
-        changed = git("diff", "--quiet", "HEAD", "--", ".").returncode
-    except OSError:
-        return "-"
-    return "-" if commit.returncode else commit.stdout.strip()[:12] + ("+" if changed else "")
-
-
-def discard(folder: Path) -> None:
-    """Remove a run from a folder and leave everything else there."""
-    for name in ("settings.toml", "environment.json", DATA, "checkpoint.safetensors", "owners.npz"):
-        (folder / name).unlink(missing_ok=True)
-    for part in ("records", "allocations"):
-        discard_arrays(folder / part)
-
-
-def discard_arrays(folder: Path) -> None:
-    """Remove the chunks of a folder."""
-    for path in folder.glob("*.npz"):
-        path.unlink()
+def load_label_counts(folder: Path) -> Arrays:
+    """Return the label counts [K, C] by partition, nothing if they were not written."""
+    path = folder / LABEL_COUNTS
+    return load_arrays(path) if path.exists() else {}
 
 
 def save_records(folder: Path, first_round: int, records: Arrays) -> None:
     """Write the records of some rounds as one chunk, named by its first round."""
-    save_arrays(folder / "records" / f"{first_round:07d}.npz", records)
+    save_arrays(chunk_path(folder, first_round), records)
 
 
-def load_records(folder: Path, rounds: int | None = None) -> Arrays:
-    """Return the records of the first rounds, or of all up to a gap, all chunks joined; fewer than asked are refused."""
-    chunks, have = [], 0
-    for path in sorted((folder / "records").glob("[0-9]*.npz")):
-        if (
-            not path.stem.isdecimal()
-            or int(path.stem) != have
-            or (rounds is not None and have >= rounds)
-        ):
-            continue  # left by a run that was killed before its checkpoint
-        chunks.append(load_arrays(path))
-        check_chunk(chunks[-1], path)
-        if chunks[-1].keys() != chunks[0].keys():
-            raise ValueError(
-                f"{path} must hold {', '.join(chunks[0])} as the rounds before, got {', '.join(chunks[-1])}"
-            )
-        have += len(next(iter(chunks[-1].values())))
-    if rounds is not None and have < rounds:
-        raise ValueError(
-            f"{folder / 'records'} must hold rounds 0 to {rounds - 1}, got {have} of them"
-        )
-    return (
-        {name: np.concatenate([chunk[name] for chunk in chunks])[:rounds] for name in chunks[0]}
-        if chunks
-        else {}
-    )
+def chunk_path(folder: Path, first_round: int) -> Path:
+    """Return the path of the chunk of records that begins with a round."""
+    return folder / RECORDS / _chunk_name(first_round)
 
 
-def check_chunk(chunk: Arrays, path: Path) -> None:
-    """Refuse a chunk that does not hold the same rounds of everything, or none."""
+def load_chunk(path: Path) -> Arrays:
+    """Return one chunk of records; every array has its rounds on the first axis.
+
+    Raises:
+        ValueError: If the arrays hold no rounds, or not equally many.
+    """
+    chunk = load_arrays(path)
     lengths = {name: len(values) if values.ndim else 0 for name, values in chunk.items()}
     if len(set(lengths.values())) != 1 or 0 in lengths.values():
         raise ValueError(
             f"{path} must hold the same rounds, at least one, of everything recorded, got {lengths}"
         )
+    return chunk
+
+
+def load_records(folder: Path, rounds: int | None = None) -> Arrays:
+    """Return the records of all chunks, joined along the rounds.
+
+    Args:
+        folder: The run folder.
+        rounds: How many rounds to return. None returns all rounds up to the first gap.
+
+    Returns:
+        Arrays [T, ...] by name; nothing if there are no records.
+
+    Raises:
+        ValueError: If a chunk is damaged, or there are fewer rounds than asked for.
+    """
+    chunks: list[Arrays] = []
+    done = 0
+    for path in sorted((folder / RECORDS).glob("[0-9]*.npz")):
+        has_enough = rounds is not None and done >= rounds
+        if has_enough or not path.stem.isdecimal() or int(path.stem) != done:
+            continue  # left by a run that was killed before its checkpoint
+        chunk = load_chunk(path)
+        if chunks and chunk.keys() != chunks[0].keys():
+            raise ValueError(
+                f"{path} must hold {', '.join(chunks[0])} as the rounds before, "
+                f"got {', '.join(chunk)}"
+            )
+        chunks.append(chunk)
+        done += len(next(iter(chunk.values())))
+
+    if rounds is not None and done < rounds:
+        raise ValueError(
+            f"{folder / RECORDS} must hold rounds 0 to {rounds - 1}, got {done} of them"
+        )
+    if not chunks:
+        return {}
+    joined = {}
+    for name in chunks[0]:
+        joined[name] = np.concatenate([chunk[name] for chunk in chunks])[:rounds]
+    return joined
+
+
+def save_summary(folder: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write the table of a comparison as CSV."""
+    save_csv(folder / SUMMARY, rows)
+
+
+def read_cost(folder: Path) -> dict[str, Any]:
+    """Return what a part of a reproduction took to compute, nothing if that is not known."""
+    return _read_if_there(folder / COST, "the cost of a run, a table in JSON")
+
+
+def write_cost(folder: Path, cost: Mapping[str, Any]) -> None:
+    """Write what a part of a reproduction took to compute."""
+    write_json(folder / COST, cost)
+
+
+def read_mlflow_runs(folder: Path) -> dict[str, str]:
+    """Return the ids of the MLflow runs that a comparison is logged to, by name."""
+    return _read_if_there(folder / MLFLOW_RUNS, "the ids of MLflow runs")
+
+
+def write_mlflow_runs(folder: Path, runs: Mapping[str, str]) -> None:
+    """Write the ids of the MLflow runs that a comparison is logged to."""
+    write_json(folder / MLFLOW_RUNS, runs)
+
+
+def discard_comparison(folder: Path) -> None:
+    """Remove a comparison from a folder and leave everything else there."""
+    for name in COMPARISON_FILES:
+        (folder / name).unlink(missing_ok=True)
+    _discard_chunks(folder / RECORDS)
+    _discard_chunks(folder / ALLOCATIONS)
+
+
+# --- Simulation ----------------------------------------------------------------------------
+
+
+def check_simulation_folder(folder: Path, settings: Mapping[str, Any], overwrite: bool) -> None:
+    """Refuse a folder that a simulation with these settings must not use.
+
+    Raises:
+        ValueError: If the path is a file, or the folder holds a comparison, a reproduction or,
+            unless it may be overwritten, a simulation with other settings.
+    """
+    check_folder("out", folder)
+    if has_comparison(folder):
+        raise ValueError(f"out must not hold a training run, got {folder}; choose another")
+    if has_reproduction(folder):
+        raise ValueError(f"out must not hold a reproduction, got {folder}; choose another")
+    if overwrite or not has_simulation(folder):
+        return
+    if read_simulation_settings(folder) != json.loads(json.dumps(settings)):
+        raise ValueError(
+            f"out must not hold results of other settings, got {folder}; "
+            "choose another or add --overwrite"
+        )
+
+
+def save_simulation(folder: Path, settings: Mapping[str, Any], arrays: Arrays) -> None:
+    """Write the settings and the results of a simulation."""
+    (folder / SIMULATION_SETTINGS).unlink(missing_ok=True)
+    save_arrays(folder / SIMULATION_RESULTS, arrays)
+    write_json(folder / SIMULATION_SETTINGS, settings)
+
+
+def read_simulation_settings(folder: Path) -> dict[str, Any]:
+    """Return the settings of a simulation as plain values."""
+    return read_json_table(folder / SIMULATION_SETTINGS, "a settings file of fedcohort")
+
+
+def load_simulation_results(folder: Path) -> Arrays:
+    """Return the results of a simulation as named arrays."""
+    return load_arrays(folder / SIMULATION_RESULTS)
+
+
+def copy_simulation(source: Path, target: Path) -> None:
+    """Copy the settings and the results of a simulation."""
+    for name in (SIMULATION_RESULTS, SIMULATION_SETTINGS):
+        with atomic_write(target / name) as draft:
+            draft.write_bytes((source / name).read_bytes())
+
+
+# --- Reproduction --------------------------------------------------------------------------
+
+
+def write_request(folder: Path, request: Mapping[str, Any]) -> None:
+    """Write what a reproduction was asked for, so that its page can be drawn again."""
+    write_json(folder / REQUEST, request)
+
+
+def read_request(folder: Path) -> dict[str, Any]:
+    """Return what a reproduction was asked for, nothing if that is not known."""
+    return _read_if_there(folder / REQUEST, "the request of a reproduction")
+
+
+def parts_folder(folder: Path) -> Path:
+    """Return the folder in which a reproduction keeps its comparisons."""
+    return folder / PARTS
+
+
+def find_comparisons(folder: Path) -> list[Path]:
+    """Return the folders directly under a folder that hold a comparison, in order."""
+    return [path.parent for path in sorted(folder.glob(f"*/{COMPARISON_SETTINGS}"))]
+
+
+def find_results(folder: Path) -> Iterator[Path]:
+    """Yield the comparison folders and the results files at any depth, in order of their paths."""
+    for path in sorted(folder.rglob("*")):
+        if path.name == COMPARISON_SETTINGS:
+            yield path.parent
+        elif path.suffix in RESULTS_SUFFIXES and path.name.startswith(PARTS):
+            yield path
+
+
+def results_path(folder: Path, dataset: str, suffix: str) -> Path:
+    """Return the path of the compact results of all runs on one data set."""
+    return folder / f"{PARTS}-{dataset}{suffix}"
+
+
+def write_exported(folder: Path, exported: Mapping[str, Any]) -> None:
+    """Write what is kept of a simulation whose curves are too long to export."""
+    write_json(folder / EXPORTED, exported, indent=None)
+
+
+def read_exported(folder: Path) -> dict[str, Any]:
+    """Return what `write_exported` kept of a simulation, nothing if there is nothing."""
+    path = folder / EXPORTED
+    exported = _read_if_there(path, "exported by fedcohort")
+    if not exported:
+        return {}
+    for name, kind in {"settings": dict, "rows": list, "room": dict}.items():
+        if not isinstance(exported.get(name), kind):
+            raise ValueError(
+                f"{path} must hold tables settings and room and a list rows, "
+                f"got {', '.join(exported)}"
+            )
+    if not all(isinstance(row, dict) for row in exported["rows"]):
+        raise ValueError(f"{path} must hold rows that are tables, got others")
+    return exported
+
+
+# --- Flower run ----------------------------------------------------------------------------
+
+
+def journal_path(folder: Path) -> Path:
+    """Return the path of a Flower run's journal."""
+    return folder / FLOWER_JOURNAL
 
 
 def load_journal(folder: Path) -> list[dict[str, Any]]:
-    """Return the rounds of a Flower run, as its journal has them; a last line that is still being written is left out."""
-    path = folder / "rounds.jsonl"
-    try:
-        lines = path.read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} must be the journal of a Flower run, got: {error}") from None
-    rows = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            row = json.loads(line)
-            rows.append(
-                {
-                    name: row[name]
-                    for name in (
-                        "round",
-                        "seconds",
-                        "asked",
-                        "arrived",
-                        "success_ratio",
-                        "probabilities",
-                    )
-                }
-            )
-        except (ValueError, KeyError, TypeError) as error:
-            if number < len(lines):
-                raise ValueError(
-                    f"{path} must hold one round per line, got line {number}: {error!r}"
-                ) from None
-    return rows
+    """Return the rounds of a Flower run; a last line that is still being written is left out."""
+    return read_json_lines(journal_path(folder), "the journal of a Flower run", JOURNAL_KEYS)
+
+
+def write_about(folder: Path, about: Mapping[str, Any]) -> None:
+    """Write what a Flower run says about itself when it begins."""
+    write_json(folder / FLOWER_ABOUT, about)
 
 
 def read_about(folder: Path) -> dict[str, Any]:
-    """Return what a Flower run said of itself when it began; nothing if it did not."""
-    path = folder / "run.json"
-    try:
-        about = json.loads(path.read_text()) if path.exists() else {}
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path} must be written by a Flower run, got: {error}") from None
-    return about if isinstance(about, dict) else {}
+    """Return what a Flower run said about itself when it began, nothing if it did not."""
+    return _read_if_there(folder / FLOWER_ABOUT, "written by a Flower run")
 
 
-def save_checkpoint(folder: Path, state: Mapping[str, Any]) -> None:
-    """Write a nested state of arrays and plain values as one safetensors file; nothing in it can run code."""
-    from safetensors.numpy import save_file
-
-    arrays: Arrays = {}
-    plain = _take_arrays(state, "", arrays)
-    with atomic_write(folder / "checkpoint.safetensors") as draft:
-        save_file(arrays, str(draft), metadata={"state": json.dumps(plain)})
+def _read_if_there(path: Path, purpose: str) -> dict[str, Any]:
+    return read_json_table(path, purpose) if path.exists() else {}
 
 
-def load_checkpoint(folder: Path, names: Collection[str] = ()) -> dict[str, Any] | None:
-    """Return the state of the last checkpoint, None if there is none; a damaged one, or one without these names, is refused."""
-    from safetensors import SafetensorError, safe_open
-
-    path = folder / "checkpoint.safetensors"
-    if not path.exists():
-        return None
-    try:
-        with safe_open(str(path), framework="numpy") as file:
-            plain = json.loads(file.metadata()["state"])
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-        state: dict[str, Any] = {name: _put_arrays(part, arrays) for name, part in plain.items()}
-        if not set(names) <= set(state):
-            raise TypeError(f"a state of {', '.join(state) or 'nothing'}")
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ValueError(f"{path} must be a checkpoint of fedcohort, got: {error}") from None
-    return state
+def _chunk_name(first_round: int) -> str:
+    return f"{first_round:07d}.npz"
 
 
-def _take_arrays(value: Any, name: str, arrays: Arrays) -> Any:
-    """Return the value with arrays moved out and replaced by their names."""
-    if isinstance(value, Mapping):
-        return {key: _take_arrays(part, f"{name}/{key}", arrays) for key, part in value.items()}
-    if isinstance(value, np.ndarray):
-        unique = f"{len(arrays)}{name}"
-        arrays[unique] = np.array(value, order="C")
-        return {
-            "array": unique,
-            "in": "safetensors",
-        }  # two keys, so that no state can be mistaken for it
-    return value
-
-
-def _put_arrays(value: Any, arrays: Arrays) -> Any:
-    if isinstance(value, dict):
-        if set(value) == {"array", "in"} and value["in"] == "safetensors":
-            return arrays[value["array"]]
-        return {key: _put_arrays(part, arrays) for key, part in value.items()}
-    return value
+def _discard_chunks(folder: Path) -> None:
+    for path in folder.glob("*.npz"):
+        path.unlink()

@@ -1,4 +1,4 @@
-"""What is still to be trained, in parts: a part is one run folder whose runs go through the rounds in lock-step."""
+"""What is still to be trained, in parts. A part is one run folder with runs in lock-step."""
 
 import hashlib
 from collections.abc import Collection
@@ -6,78 +6,117 @@ from dataclasses import fields, replace
 from itertools import pairwise
 from math import prod
 from pathlib import Path
+from typing import Any
 
-from fedcohort.lab import folder as rundir
+from fedcohort.lab import folder as run_folder
 from fedcohort.lab.archive import identity, single_run
-from fedcohort.lab.config import ComparisonConfig, RunKey, run_keys
-from fedcohort.lab.records import read_config
+from fedcohort.lab.comparison import read_config
+from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.runs import RunKey, run_keys
 
 AXES = tuple(field.name for field in fields(RunKey))
-SPLIT_BY = ("seed", "mu", "aggregation", "partition", "selector")
+SPLIT_ORDER = ("seed", "mu", "aggregation", "partition", "selector")
+# A part takes these from the comparison that goes on with it: they do not change its results.
+TAKEN_OVER = ("targets", "checkpoint_every", "device", "compiled", "slots")
 
 
-def remaining_parts(of: ComparisonConfig, finished: Collection[str]) -> list[ComparisonConfig]:
-    """Return comparisons whose runs are those of `of` that are not finished, in as few parts as a simple rule finds."""
-    left = [place for place in run_keys(of) if identity(single_run(of, place)) not in finished]
-    return [_comparison(of, block) for block in blocks(left)]
+def remaining_parts(config: ComparisonConfig, finished: Collection[str]) -> list[ComparisonConfig]:
+    """Return comparisons of the runs that are not finished, in as few parts as a simple rule finds.
+
+    Args:
+        config: The comparison.
+        finished: Identities of the runs that are finished.
+    """
+    keys = []
+    for key in run_keys(config):
+        if identity(single_run(config, key)) not in finished:
+            keys.append(key)
+    return [_part(config, block) for block in split_into_blocks(keys)]
 
 
-def blocks(left: list[RunKey]) -> list[list[RunKey]]:
-    """Split runs into full products of schemes, partitions, rules, mus and consecutive seeds."""
-    if not left:
+def split_into_blocks(keys: list[RunKey]) -> list[list[RunKey]]:
+    """Split runs into full products of selectors, partitions, rules, mus and consecutive seeds."""
+    if not keys:
         return []
-    seeds = sorted({place.seed for place in left})
-    gap = next((seed for seed, after in pairwise(seeds) if after != seed + 1), None)
-    if gap is not None:
-        return blocks([p for p in left if p.seed <= gap]) + blocks(
-            [p for p in left if p.seed > gap]
-        )
-    if prod(len({getattr(place, axis) for place in left}) for axis in AXES) == len(left):
-        return [left]
-    for axis in SPLIT_BY:
-        alike: dict[
-            frozenset[RunKey], list[RunKey]
-        ] = {}  # values of this axis that have the same runs left go together
-        for value in sorted({getattr(place, axis) for place in left}):
-            mine = [place for place in left if getattr(place, axis) == value]
-            rest = frozenset(replace(place, **{axis: getattr(left[0], axis)}) for place in mine)
-            alike.setdefault(rest, []).extend(mine)
-        if len(alike) > 1:
-            return [block for group in alike.values() for block in blocks(group)]
+    seeds = sorted({key.seed for key in keys})
+    for seed, following in pairwise(seeds):
+        if following != seed + 1:
+            before = [key for key in keys if key.seed <= seed]
+            after = [key for key in keys if key.seed > seed]
+            return split_into_blocks(before) + split_into_blocks(after)
+    if prod(len(_values(keys, axis)) for axis in AXES) == len(keys):
+        return [keys]
+    for axis in SPLIT_ORDER:
+        groups = _group_alike(keys, axis)
+        if len(groups) > 1:
+            blocks = []
+            for group in groups:
+                blocks += split_into_blocks(group)
+            return blocks
     raise AssertionError("runs that differ on no axis are a full product")
 
 
-def _comparison(of: ComparisonConfig, block: list[RunKey]) -> ComparisonConfig:
-    values = {axis: tuple(dict.fromkeys(getattr(place, axis) for place in block)) for axis in AXES}
+def _values(keys: list[RunKey], axis: str) -> list[Any]:
+    """Return the values of an axis, each once, in order of their first run."""
+    return list(dict.fromkeys(getattr(key, axis) for key in keys))
+
+
+def _group_alike(keys: list[RunKey], axis: str) -> list[list[RunKey]]:
+    """Return the runs in groups: values of the axis with the same other runs go together."""
+    groups: dict[frozenset[RunKey], list[RunKey]] = {}
+    any_value = getattr(keys[0], axis)
+    for value in sorted({getattr(key, axis) for key in keys}):
+        own = [key for key in keys if getattr(key, axis) == value]
+        others = frozenset(replace(key, **{axis: any_value}) for key in own)
+        groups.setdefault(others, []).extend(own)
+    return list(groups.values())
+
+
+def _part(config: ComparisonConfig, keys: list[RunKey]) -> ComparisonConfig:
+    seeds = {key.seed for key in keys}
     return replace(
-        of,
-        selectors=values["selector"],
-        partitions=values["partition"],
-        aggregations=values["aggregation"],
-        mus=values["mu"],
-        seeds=len(values["seed"]),
-        first_seed=min(values["seed"]),
+        config,
+        selectors=tuple(_values(keys, "selector")),
+        partitions=tuple(_values(keys, "partition")),
+        aggregations=tuple(_values(keys, "aggregation")),
+        mus=tuple(_values(keys, "mu")),
+        seeds=len(seeds),
+        first_seed=min(seeds),
     )
 
 
-def part_folder(of: ComparisonConfig, home: Path) -> Path:
-    """Return the folder of a part: a few words for people, and a digest of all that decides its results."""
-    digest = hashlib.sha256(identity(of).encode()).hexdigest()[:8]
-    return (
-        home
-        / f"{Path(of.dataset).stem}-k{of.cohort}-{'-'.join(of.aggregations)}-T{of.rounds}-{digest}"
-    )
+def part_folder(config: ComparisonConfig, home: Path) -> Path:
+    """Return the folder of a part: a few words, and a digest of all that decides its results."""
+    digest = hashlib.sha256(identity(config).encode()).hexdigest()[:8]
+    words = [
+        Path(config.dataset).stem,
+        f"k{config.cohort}",
+        *config.aggregations,
+        f"T{config.rounds}",
+        digest,
+    ]
+    return home / "-".join(words)
 
 
-def unfinished_parts(of: ComparisonConfig, home: Path) -> list[tuple[Path, ComparisonConfig]]:
-    """Return the parts that have a checkpoint and rounds left, and no run but of this comparison; they compute as it does."""
-    wanted, found = {identity(single_run(of, place)) for place in run_keys(of)}, []
-    for path in sorted(home.glob("*/settings.toml")):
-        part = read_config(path.parent)
-        if not {identity(single_run(part, place)) for place in run_keys(part)} <= wanted:
+def unfinished_parts(config: ComparisonConfig, home: Path) -> list[tuple[Path, ComparisonConfig]]:
+    """Return the parts that can go on: with a checkpoint, rounds left, and runs of config alone.
+
+    Args:
+        config: The comparison. The parts are computed on its device and with its options.
+        home: The folder that holds the parts.
+    """
+    wanted = _identities(config)
+    parts = []
+    for folder in run_folder.find_comparisons(home):
+        part = read_config(folder)
+        if not _identities(part) <= wanted:
             continue
-        state = rundir.load_checkpoint(path.parent, ("round",))
+        state = run_folder.load_checkpoint(folder, ("round",))
         if state is not None and state["round"] < part.rounds:
-            how = ("targets", "checkpoint_every", "device", "compiled", "slots")
-            found.append((path.parent, replace(part, **{name: getattr(of, name) for name in how})))
-    return found
+            options = {name: getattr(config, name) for name in TAKEN_OVER}
+            parts.append((folder, replace(part, **options)))
+    return parts
+
+
+def _identities(config: ComparisonConfig) -> set[str]:
+    return {identity(single_run(config, key)) for key in run_keys(config)}

@@ -1,45 +1,71 @@
-"""A run under way, seen from outside: only its files are read, as they come."""
+"""How far a run is, seen from outside: only its files are read, as they come."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import nan
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fedcohort.lab import folder as rundir
-from fedcohort.lab.config import ComparisonConfig, run_keys
-from fedcohort.lab.records import read_chunk, read_config
+from fedcohort.lab import folder as run_folder
+from fedcohort.lab.comparison import load_chunk, read_config
+from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.folder import Kind, detect_kind
+from fedcohort.lab.runs import run_keys
+
+RECENT = 10  # rounds of a Flower run that the time left is estimated from
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A client that was asked in the last round, and what came of it: "arrived", or the word for what did not."""
+class AskedClient:
+    """A client that was asked in the last round.
 
-    client: str
-    came: str
+    Attributes:
+        name: The client.
+        status: "arrived", or the word for what happened instead.
+    """
+
+    name: str
+    status: str
 
 
 @dataclass(frozen=True)
-class Line:
-    """One scheme so far: share of updates used, latest accuracy (nan if there is none), who was asked last."""
+class SelectorProgress:
+    """One selector so far.
+
+    Attributes:
+        name: The selector.
+        success: Share of updates that were used.
+        accuracy: Latest accuracy, nan if there is none.
+        asked: The clients that were asked last.
+    """
 
     name: str
     success: float
     accuracy: float
-    asked: tuple[Asked, ...]
+    asked: tuple[AskedClient, ...]
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """How far a run is. rounds: in all, None if the run did not say; left: seconds still to go, None if that is not known."""
+    """How far a run is.
+
+    Attributes:
+        title: What is run, in a few words.
+        done: Rounds that are played.
+        rounds: Rounds in all, None if the run did not say.
+        seconds_left: Time still to go, None if it is not known.
+        written: When the last round was written, in seconds since the epoch.
+        selectors: Each selector so far.
+    """
 
     title: str
     done: int
     rounds: int | None
-    left: float | None
+    seconds_left: float | None
     written: float | None
-    lines: tuple[Line, ...]
+    selectors: tuple[SelectorProgress, ...]
 
     @property
     def finished(self) -> bool:
@@ -47,106 +73,131 @@ class Snapshot:
         return self.rounds is not None and self.done >= self.rounds
 
 
-def follow(folder: Path) -> "Following | FollowingFlower":
-    """Return what can look at a run again and again; a folder of anything else is refused."""
+def follow(folder: Path) -> "ComparisonFollower | FlowerFollower":
+    """Return an object whose `snapshot` says how far the run in a folder is.
+
+    Raises:
+        ValueError: If the folder holds no comparison and no Flower run.
+    """
     if not folder.is_dir():
         raise ValueError(f"run must be a folder of a run, got {folder}")
-    if (folder / "settings.toml").exists():
-        return Following(folder, read_config(folder))
-    if (folder / "rounds.jsonl").exists() or (folder / "run.json").exists():
-        return FollowingFlower(folder)
+    kind = detect_kind(folder)
+    if kind is Kind.COMPARISON:
+        return ComparisonFollower(folder, read_config(folder))
+    if kind is Kind.FLOWER:
+        return FlowerFollower(folder)
     raise ValueError(
-        f"run must be a folder of `compare`, a part of `reproduce`, or of a Flower run, got {folder}"
+        "run must be a folder of `compare`, a part of `reproduce`, or of a Flower run, "
+        f"got {folder}"
     )
 
 
 @dataclass
-class Following:
-    """Reads each chunk of a comparison's records once."""
+class ComparisonFollower:
+    """Follows a comparison; each chunk of its records is read once.
+
+    Attributes:
+        folder: The run folder.
+        config: The comparison's settings.
+        done: Rounds read so far.
+        asked: Updates asked for so far, per run.
+        used: Updates used so far, per run.
+        latest: The chunk that was read last.
+        times: After how many rounds which chunk was written; first the start of the run.
+    """
 
     folder: Path
-    of: ComparisonConfig
+    config: ComparisonConfig
     done: int = 0
     asked: int = 0
     used: Any = 0
-    last: Mapping[str, Any] = field(default_factory=dict)
+    latest: Mapping[str, Any] = field(default_factory=dict)
     times: list[tuple[int, float]] = field(default_factory=list)
 
-    def look(self) -> Snapshot:
+    def snapshot(self) -> Snapshot:
         """Return how far the run is now."""
         if not self.times:
-            self.times = [(0, (self.folder / "settings.toml").stat().st_mtime)]
-        while (path := self.folder / "records" / f"{self.done:07d}.npz").exists():
-            self._add(read_chunk(path, self.of), path.stat().st_mtime)
-        of = self.of
-        title = f"{of.dataset}, {of.model}, {len(run_keys(of))} runs"
-        left = self._left() if self.done else None
-        lines = tuple(self._line(name) for name in of.selectors) if self.done else ()
-        return Snapshot(
-            title, self.done, of.rounds, left, self.times[-1][1] if self.done else None, lines
-        )
+            started = run_folder.settings_path(self.folder).stat().st_mtime
+            self.times = [(0, started)]
+        path = run_folder.chunk_path(self.folder, self.done)
+        while path.exists():
+            self._add_chunk(load_chunk(path, self.config), path.stat().st_mtime)
+            path = run_folder.chunk_path(self.folder, self.done)
 
-    def _add(self, chunk: Mapping[str, Any], written: float) -> None:
-        rounds, _, size = chunk["clients"].shape
+        config = self.config
+        title = f"{config.dataset}, {config.model}, {len(run_keys(config))} runs"
+        if not self.done:
+            return Snapshot(title, 0, config.rounds, None, None, ())
+        selectors = tuple(self._selector_progress(name) for name in config.selectors)
+        written = self.times[-1][1]
+        return Snapshot(title, self.done, config.rounds, self._seconds_left(), written, selectors)
+
+    def _add_chunk(self, chunk: Mapping[str, Any], written: float) -> None:
+        rounds, _, cohort = chunk["clients"].shape
         self.used = self.used + chunk["valid"].sum(axis=(0, 2))
-        self.asked += rounds * size
+        self.asked += rounds * cohort
         self.done += rounds
-        self.last = chunk
+        self.latest = chunk
         self.times.append((self.done, written))
 
-    def _left(self) -> float | None:
-        """Return the seconds to go at the pace of the last chunk: a run that was resumed paused before that."""
-        (before, start), (now, end) = self.times[-2:]
-        return (self.of.rounds - now) * (end - start) / (now - before) if end > start else None
+    def _seconds_left(self) -> float | None:
+        """Return the time to go at the pace of the last chunk; a resumed run paused before it."""
+        (rounds_before, start), (rounds_now, end) = self.times[-2:]
+        if end <= start:
+            return None
+        seconds_per_round = (end - start) / (rounds_now - rounds_before)
+        return (self.config.rounds - rounds_now) * seconds_per_round
 
-    def _line(self, name: str) -> Line:
-        rows = [row for row, place in enumerate(run_keys(self.of)) if place.selector == name]
-        accuracy = self.last["accuracy"][:, rows]
+    def _selector_progress(self, name: str) -> SelectorProgress:
+        rows = [row for row, key in enumerate(run_keys(self.config)) if key.selector == name]
+        success = float(self.used[rows].mean() / self.asked)
+        accuracy = self.latest["accuracy"][:, rows]
         tested = accuracy[~np.isnan(accuracy).any(axis=1)]
-        clients, arrived, valid = (
-            self.last[part][-1, rows[0]] for part in ("clients", "arrived", "valid")
-        )
-        came = [
-            "arrived" if good else "rejected" if here else "missing"
-            for here, good in zip(arrived, valid, strict=True)
-        ]
-        return Line(
-            name,
-            float(self.used[rows].mean() / self.asked),
-            float(tested[-1].mean()) if len(tested) else float("nan"),
-            tuple(Asked(str(client), word) for client, word in zip(clients, came, strict=True)),
-        )
+        latest_accuracy = float(tested[-1].mean()) if len(tested) else nan
+        return SelectorProgress(name, success, latest_accuracy, self._asked_last(rows[0]))
+
+    def _asked_last(self, row: int) -> tuple[AskedClient, ...]:
+        """Return the clients that a run asked in its last round."""
+        columns = [self.latest[name][-1, row] for name in ("clients", "arrived", "valid")]
+        asked = []
+        for client, arrived, valid in zip(*columns, strict=True):
+            status = "missing"
+            if valid:
+                status = "arrived"
+            elif arrived:
+                status = "rejected"
+            asked.append(AskedClient(str(client), status))
+        return tuple(asked)
 
 
 @dataclass
-class FollowingFlower:
-    """Reads the journal of a Flower run."""
+class FlowerFollower:
+    """Follows a Flower run through its journal."""
 
     folder: Path
 
-    def look(self) -> Snapshot:
+    def snapshot(self) -> Snapshot:
         """Return how far the run is now."""
-        path, about = self.folder / "rounds.jsonl", rundir.read_about(self.folder)
-        rows = rundir.load_journal(self.folder) if path.exists() else []
-        rounds = about.get("rounds") if isinstance(about.get("rounds"), int) else None
-        size = f"{about.get('cohort_size', '?')} of {about.get('clients', '?')} clients"
-        title = f"Flower, {about.get('selector', 'a selector')}, {size}"
+        about = run_folder.read_about(self.folder)
+        selector = about.get("selector")
+        cohort = about.get("cohort_size", "?")
+        clients = about.get("clients", "?")
+        title = f"Flower, {selector or 'a selector'}, {cohort} of {clients} clients"
+        rounds = about.get("rounds")
+        if not isinstance(rounds, int):
+            rounds = None
+
+        path = run_folder.journal_path(self.folder)
+        rows = run_folder.load_journal(self.folder) if path.exists() else []
         if not rows:
             return Snapshot(title, 0, rounds, None, None, ())
-        done = int(rows[-1]["round"])
-        recent = float(np.mean([row["seconds"] for row in rows[-10:]]))
-        asked = tuple(Asked(one["client"], one["status"]) for one in rows[-1]["asked"])
-        line = Line(
-            str(about.get("selector", "this run")),
-            float(rows[-1]["success_ratio"]),
-            float("nan"),
-            asked,
-        )
-        return Snapshot(
-            title,
-            done,
-            rounds,
-            (rounds - done) * recent if rounds else None,
-            path.stat().st_mtime,
-            (line,),
-        )
+        last = rows[-1]
+        done = int(last["round"])
+        seconds_left = None
+        if rounds:
+            seconds_per_round = float(np.mean([row["seconds"] for row in rows[-RECENT:]]))
+            seconds_left = (rounds - done) * seconds_per_round
+        asked = tuple(AskedClient(client["client"], client["status"]) for client in last["asked"])
+        name = str(selector or "this run")
+        progress = SelectorProgress(name, float(last["success_ratio"]), nan, asked)
+        return Snapshot(title, done, rounds, seconds_left, path.stat().st_mtime, (progress,))

@@ -1,4 +1,4 @@
-"""How the probability of being asked moves: that of every client in about a hundred rounds of the first seed, for a picture."""
+"""How likely each client was to be asked: recorded in about a hundred rounds, for a figure."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,18 +7,27 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Bools, Floats, Ints
-from fedcohort.files import load_arrays, save_arrays
-from fedcohort.lab.folder import Arrays
+from fedcohort.lab import folder as run_folder
 from fedcohort.selection.base import BaseSelector
 from fedcohort.selection.protocol import Selector
 
-ROUNDS = 100  # looked at, of however many are played
-CLIENTS = 2000  # a larger federation fits no picture, and a look would cost more than the round
+MAX_ROUNDS = 100  # rounds recorded, of however many are played
+MAX_CLIENTS = 2000  # more fit no figure, and recording them would take longer than the round
+PARTS = ("rounds", "inclusion", "capped")
+
+# Probability of being asked and whether it is capped at 1, each [K], by round.
+Rows = dict[int, tuple[npt.NDArray[np.float16], npt.NDArray[np.bool_]]]
 
 
 @dataclass(frozen=True, eq=False)
 class Allocations:
-    """How likely each client was to be asked, in these rounds [n], counted from 0: inclusion [n, K], who was capped [n, K]."""
+    """How likely each client was to be asked, in n rounds.
+
+    Attributes:
+        rounds: The rounds [n], counted from 0.
+        inclusion: Probability that each client is asked [n, K].
+        capped: Whether that probability is capped at 1 [n, K].
+    """
 
     rounds: Ints
     inclusion: Floats
@@ -27,56 +36,67 @@ class Allocations:
 
 @dataclass
 class AllocationRecorder:
-    """Looks at selectors that can say their probabilities, every so many rounds, before the round is played."""
+    """Records the probabilities of selectors, every so many rounds, before the round is played.
+
+    Attributes:
+        rounds: How many rounds are played.
+        rows: What was recorded since the last save, by name of the selector.
+    """
 
     rounds: int
-    seen: dict[str, dict[int, tuple[npt.NDArray[np.float16], npt.NDArray[np.bool_]]]] = field(
-        default_factory=dict
-    )
+    rows: dict[str, Rows] = field(default_factory=dict)
 
-    def look(self, name: str, selector: Selector, round: int) -> None:
-        """Remember the first run's probabilities before a round; most rounds are passed over."""
-        every = -(-self.rounds // ROUNDS)
-        if round % every or selector.num_clients > CLIENTS:
+    def record(self, name: str, selector: Selector, round: int) -> None:
+        """Record the first run's probabilities before a round.
+
+        Nothing is recorded in most rounds, of selectors without probabilities, and of very large
+        federations.
+        """
+        interval = -(-self.rounds // MAX_ROUNDS)
+        if round % interval or selector.num_clients > MAX_CLIENTS:
             return
         if not isinstance(selector, BaseSelector) or not selector.has_inclusion:
             return
-        now = selector.allocation(round)
-        first = (0,) * (now.inclusion.ndim - 1)
-        self.seen.setdefault(name, {})[round] = (
-            now.inclusion[first].astype(np.float16),
-            now.capped[first].copy(),
-        )
+        allocation = selector.allocation(round)
+        first_run = (0,) * (allocation.inclusion.ndim - 1)
+        inclusion = allocation.inclusion[first_run].astype(np.float16)
+        capped = allocation.capped[first_run].copy()
+        self.rows.setdefault(name, {})[round] = (inclusion, capped)
 
     def save(self, folder: Path, first_round: int) -> None:
-        """Write what was seen since a round; nothing if nothing was."""
-        arrays: Arrays = {}
-        for name, rows in self.seen.items():
+        """Write what was recorded since a round, and forget it; nothing if nothing was."""
+        arrays: run_folder.Arrays = {}
+        for name, rows in self.rows.items():
             arrays[f"{name}/rounds"] = np.array(list(rows), dtype=np.int64)
-            arrays[f"{name}/inclusion"] = np.stack([row[0] for row in rows.values()])
-            arrays[f"{name}/capped"] = np.stack([row[1] for row in rows.values()])
+            arrays[f"{name}/inclusion"] = np.stack([inclusion for inclusion, _ in rows.values()])
+            arrays[f"{name}/capped"] = np.stack([capped for _, capped in rows.values()])
         if arrays:
-            save_arrays(folder / "allocations" / f"{first_round:07d}.npz", arrays)
+            run_folder.save_allocations(folder, first_round, arrays)
+        self.rows = {}
 
 
-def load_allocations(folder: Path) -> dict[str, Allocations]:
-    """Return what was seen, by scheme; a round in two files, as a killed run leaves it, is the same in both."""
-    found: dict[str, dict[int, tuple[npt.NDArray[np.float16], npt.NDArray[np.bool_]]]] = {}
-    for path in sorted((folder / "allocations").glob("[0-9]*.npz")):
-        arrays = load_arrays(path)
+def read_allocations(folder: Path) -> dict[str, Allocations]:
+    """Return the recorded probabilities of a run folder, by selector.
+
+    A killed run may leave a round in two files; it is the same in both.
+
+    Raises:
+        ValueError: If a file holds something else.
+    """
+    recorded: dict[str, Rows] = {}
+    for path, arrays in run_folder.load_allocations(folder):
         try:
             for name in dict.fromkeys(key.rpartition("/")[0] for key in arrays):
-                columns = [arrays[f"{name}/{part}"] for part in ("rounds", "inclusion", "capped")]
+                columns = [arrays[f"{name}/{part}"] for part in PARTS]
                 for round, inclusion, capped in zip(*columns, strict=True):
-                    found.setdefault(name, {})[int(round)] = inclusion, capped
+                    recorded.setdefault(name, {})[int(round)] = (inclusion, capped)
         except (KeyError, ValueError) as error:
             raise ValueError(f"{path} must hold probabilities of fedcohort, got: {error}") from None
-    return {name: _joined(rows) for name, rows in found.items()}
+    return {name: _join(rows) for name, rows in recorded.items()}
 
 
-def _joined(rows: dict[int, tuple[npt.NDArray[np.float16], npt.NDArray[np.bool_]]]) -> Allocations:
-    order = sorted(rows)
-    inclusion, capped = zip(*(rows[round] for round in order), strict=True)
-    return Allocations(
-        np.array(order, dtype=np.int64), np.stack(inclusion).astype(np.float64), np.stack(capped)
-    )
+def _join(rows: Rows) -> Allocations:
+    rounds = sorted(rows)
+    inclusion = np.stack([rows[round][0] for round in rounds])
+    capped = np.stack([rows[round][1] for round in rounds])
+    return Allocations(np.array(rounds, dtype=np.int64), inclusion.astype(np.float64), capped)

@@ -1,101 +1,41 @@
-"""Selection without training: several selectors in the same failing world, many seeds in lock-step."""
+"""Selection without training: several selectors in the same world, many seeds in lock-step.
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+A *world* is who would answer in which round, fixed by the seed, so every selector meets the same
+failures.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property, partial
 from itertools import tee
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from fedcohort import __version__
 from fedcohort.arrays import Bools, Floats, Ints, row_starts
-from fedcohort.checks import MAX_COUNT, check_choice, check_int, check_positive, check_range
-from fedcohort.lab.recorder import AllocationRecorder
-from fedcohort.metrics import class_quartiles, jain
+from fedcohort.lab import folder as run_folder
+from fedcohort.lab.config import SimulationConfig, open_world
+from fedcohort.lab.recorder import AllocationRecorder, Allocations, read_allocations
 from fedcohort.rounds import play
 from fedcohort.selection.protocol import Selector
-from fedcohort.selection.registry import SELECTORS, Federation, make_selector
-from fedcohort.selection.sampling import SAMPLERS
-from fedcohort.statistics import sd
-from fedcohort.world.bernoulli import bernoulli
-from fedcohort.world.classes import PAPER_RATES, class_of, class_rates
+from fedcohort.selection.registry import Federation, make_selector
+from fedcohort.world.registry import World
 
-Progress = Callable[[str, int, int], None]  # part, rounds done, rounds in all
-KEYS = {"clients": "num_clients", "cohort": "cohort_size"}  # on disk
-
-
-@dataclass(frozen=True)
-class SimulationConfig:
-    """All that decides a simulation: the paper's numbers unless others are given."""
-
-    selectors: tuple[str, ...] = (
-        "e3cs-0",
-        "e3cs-0.5",
-        "e3cs-0.8",
-        "e3cs-inc",
-        "e3cs-robust",
-        "fedcs",
-        "random",
-    )
-    clients: int = 100
-    cohort: int = 20
-    rounds: int = 2500
-    seeds: int = 20
-    first_seed: int = 0
-    rates: tuple[float, ...] = PAPER_RATES
-    eta: float | str = 0.5
-    sampler: str = "systematic"
-
-    def __post_init__(self) -> None:
-        for name in ("selectors", "rates"):
-            if not getattr(self, name):
-                raise ValueError(f"{name} must name at least one, got none")
-        if len(set(self.selectors)) < len(self.selectors):
-            raise ValueError(f"selectors must be named once each, got {', '.join(self.selectors)}")
-        check_int("clients", self.clients, len(self.rates), MAX_COUNT)
-        check_int("cohort", self.cohort, 1, self.clients)
-        check_int("rounds", self.rounds, 1, MAX_COUNT)
-        check_int("seeds", self.seeds, 1, MAX_COUNT)
-        check_int("first_seed", self.first_seed, 0)
-        check_choice("sampler", self.sampler, SAMPLERS)
-        if self.eta != "auto":
-            check_positive("eta", self.eta)
-        for rate in self.rates:
-            check_range("rates", rate, 0.0, 1.0)
-        for name in self.selectors:
-            check_choice("selector", name, SELECTORS)
-            scheme = SELECTORS[name].selector
-            if scheme.needs_losses or scheme.probes_losses:
-                raise ValueError(
-                    f"selector must need no losses where nothing is trained, got {name!r}; `compare` trains"
-                )
-
-    @property
-    def seed_list(self) -> list[int]:
-        """The seeds played in lock-step."""
-        return list(range(self.first_seed, self.first_seed + self.seeds))
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain values, fit for JSON, by their names on disk."""
-        return {KEYS.get(name, name): value for name, value in asdict(self).items()}
-
-    @staticmethod
-    def from_dict(values: Mapping[str, Any]) -> "SimulationConfig":
-        """Return the configuration that `as_dict` described."""
-        names = {key: name for name, key in KEYS.items()}
-        fields: dict[str, Any] = {names.get(key, key): value for key, value in values.items()}
-        for name in ("selectors", "rates"):
-            if name in fields:
-                fields[name] = tuple(fields[name])
-        return SimulationConfig(**fields)
+Progress = Callable[[str, int, int], None]  # name of the part, rounds done, rounds in all
+PROGRESS_EVERY = 50  # rounds between calls of on_progress
 
 
 @dataclass(frozen=True, eq=False)
 class SimulationResult:
-    """What came of one selector, S seeds.
+    """What came of one selector, over S seeds and T rounds.
 
-    successes: [S, T] updates that arrived; answering: [S, T] clients that would have answered, asked or not;
-    expected:  [S, T] sum of the success rates of those asked; counts: [S, K] times each client was asked.
+    Attributes:
+        successes: Updates that arrived [S, T].
+        answering: Clients that would have answered, asked or not [S, T].
+        expected: Sum of the success rates of the clients that were asked [S, T].
+        counts: How often each client was asked [S, K].
     """
 
     successes: Ints
@@ -104,110 +44,279 @@ class SimulationResult:
     counts: Ints
 
 
-def run(
-    setting: SimulationConfig,
-    progress: Progress | None = None,
-    watch: AllocationRecorder | None = None,
-) -> dict[str, SimulationResult]:
-    """Play every selector of the setting; progress is told how far each is, a watch looks at probabilities."""
-    return {name: play_one(setting, name, progress, watch) for name in setting.selectors}
+Results = dict[str, SimulationResult]
+RESULT_FIELDS = tuple(field.name for field in fields(SimulationResult))
 
 
-def play_one(
-    setting: SimulationConfig,
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """A simulation that was played, and the folder that holds it.
+
+    Attributes:
+        folder: Its run folder.
+        settings: The stored settings, which also name the experiment and the version.
+        config: The configuration in them.
+        results: What came of each selector, or of each case of the regret.
+    """
+
+    folder: Path
+    settings: Mapping[str, Any]
+    config: SimulationConfig
+    results: Results
+
+    @cached_property
+    def allocations(self) -> dict[str, Allocations]:
+        """The recorded probabilities by selector, read once."""
+        return read_allocations(self.folder)
+
+    @cached_property
+    def environment(self) -> dict[str, str]:
+        """The versions and the machine it was computed with, read once."""
+        return run_folder.read_environment(self.folder)
+
+
+def simulate(
+    config: SimulationConfig,
+    on_progress: Progress | None = None,
+    recorder: AllocationRecorder | None = None,
+) -> Results:
+    """Play every selector of a configuration.
+
+    Args:
+        config: The settings.
+        on_progress: Called with the selector's name, the rounds done and the rounds in all.
+        recorder: Records the probabilities of selectors that have any.
+
+    Returns:
+        What came of each selector, by name.
+
+    Example:
+        >>> from fedcohort.lab.config import SimulationConfig
+        >>> from fedcohort.lab.simulation import simulate
+        >>> config = SimulationConfig(("random",), clients=8, cohort=3, rounds=12, seeds=2)
+        >>> simulate(config)["random"].counts.shape
+        (2, 8)
+    """
+    results = {}
+    for name in config.selectors:
+        results[name] = simulate_selector(config, name, on_progress, recorder)
+    return results
+
+
+def simulate_selector(
+    config: SimulationConfig,
     name: str,
-    progress: Progress | None = None,
-    watch: AllocationRecorder | None = None,
+    on_progress: Progress | None = None,
+    recorder: AllocationRecorder | None = None,
 ) -> SimulationResult:
-    """Play one selector through all rounds, in the worlds that the seeds stand for."""
-    rates = class_rates(setting.clients, setting.rates)
+    """Play one selector through all rounds, in the world of every seed."""
+    world = open_world(config, config.seed_list)
+    _check_has_answers(config, world)
     federation = Federation(
-        setting.clients,
-        setting.cohort,
-        rng=setting.seed_list,
-        horizon=setting.rounds,
-        success_rates=rates,
-        eta=setting.eta,
-        sampler=setting.sampler,
+        config.clients,
+        config.cohort,
+        rng=config.seed_list,
+        horizon=config.rounds,
+        success_rates=world.success_rates,
+        eta=config.eta,
+        sampler=config.sampler,
     )
     selector = make_selector(name, federation)
-    told = (lambda done: progress(name, done, setting.rounds)) if progress else None
-    look = (lambda round: watch.look(name, selector, round)) if watch else None
+
+    def on_round(done: int) -> None:
+        if on_progress:
+            on_progress(name, done, config.rounds)
+
+    before_round = partial(recorder.record, name, selector) if recorder else None
     return collect(
         selector,
-        bernoulli(rates, setting.seed_list),
-        rates,
-        setting.rounds,
-        setting.seeds,
-        told,
-        look,
+        world.rows,
+        world.success_rates,
+        rounds=config.rounds,
+        runs=config.seeds,
+        on_round=on_round,
+        before_round=before_round,
     )
+
+
+def _check_has_answers(config: SimulationConfig, world: World) -> None:
+    if world.has_seconds:
+        raise ValueError(
+            "world_file must say who answers (0 or 1) in a simulation, which has no deadline, "
+            f"got seconds in {config.world_file}; `compare` has a deadline"
+        )
 
 
 def collect(
     selector: Selector,
-    answers: Iterator[Bools],
+    answers: Iterable[Bools],
     rates: Floats | None,
     rounds: int,
     runs: int,
-    told: Callable[[int], None] | None = None,
-    look: Callable[[int], None] | None = None,
+    on_round: Callable[[int], None] | None = None,
+    before_round: Callable[[int], None] | None = None,
 ) -> SimulationResult:
-    """Play the loop and keep sums, not records; a world without rates is one whose answers are their own expectation.
+    """Play the loop and keep sums instead of records.
 
-    told: after some rounds; look: before every round, when the selector has learnt from the one before.
+    Args:
+        selector: The selector, with a batch axis of S runs.
+        answers: Rows [S, K] of who would answer.
+        rates: Success rate of each client [K]. Without rates the answers themselves count as
+            expected.
+        rounds: Number of rounds, T.
+        runs: Number of runs, S.
+        on_round: Called with the rounds done, every so many rounds and after the last.
+        before_round: Called with the round that is about to be played.
+
+    Returns:
+        The sums of all runs.
     """
-    successes, answering = (
-        np.zeros((runs, rounds), dtype=np.int64),
-        np.zeros((runs, rounds), dtype=np.int64),
-    )
-    expected, counts = (
-        np.zeros((runs, rounds)),
-        np.zeros((runs, selector.num_clients), dtype=np.int64),
-    )
+    successes = np.zeros((runs, rounds), dtype=np.int64)
+    answering = np.zeros((runs, rounds), dtype=np.int64)
+    expected = np.zeros((runs, rounds))
+    counts = np.zeros((runs, selector.num_clients), dtype=np.int64)
+
     world, truth = tee(answers)
-    if look:
-        look(0)
+    if before_round:
+        before_round(0)
     for round, (record, would_answer) in enumerate(
         zip(play(selector, world, rounds), truth, strict=False)
     ):
         clients = record.cohort.clients
         successes[:, round] = record.arrived.sum(axis=-1)
         answering[:, round] = would_answer.sum(axis=-1)
-        expected[:, round] = successes[:, round] if rates is None else rates[clients].sum(axis=-1)
+        if rates is None:
+            expected[:, round] = successes[:, round]
+        else:
+            expected[:, round] = rates[clients].sum(axis=-1)
         counts.reshape(-1)[clients + row_starts(counts.shape)] += 1
-        if told and (round % 50 == 49 or round == rounds - 1):
-            told(round + 1)
-        if look and round < rounds - 1:
-            look(round + 1)
+
+        done = round + 1
+        if on_round and (done % PROGRESS_EVERY == 0 or done == rounds):
+            on_round(done)
+        if before_round and done < rounds:
+            before_round(done)
     return SimulationResult(successes, answering, expected, counts)
 
 
-def summary(
-    setting: SimulationConfig, results: dict[str, SimulationResult]
-) -> list[dict[str, Any]]:
-    """Return one row of figures per selector: means over seeds; asked: the median client of each class."""
-    classes = class_of(setting.clients, len(setting.rates))
-    rows = []
-    for name, played in results.items():
-        cep = played.successes.sum(axis=-1)
-        medians = class_quartiles(played.counts, classes)[:, 1]
-        row: dict[str, Any] = {
-            "selector": name,
-            "success ratio": float(cep.mean() / (setting.rounds * setting.cohort)),
-            "CEP": float(cep.mean()),
-            "CEP sd": sd(cep.astype(np.float64)),
-            "Jain": float(jain(played.counts).mean()),
-            "asked, by class": "/".join(f"{median:.0f}" for median in medians),
-        }
-        rows.append(row)
-    return rows
+# --- On disk -------------------------------------------------------------------------------
+
+Shapes = dict[str, tuple[int, int]]  # rounds and clients of each result, by name
 
 
-def arrays(results: dict[str, SimulationResult]) -> dict[str, npt.NDArray[Any]]:
-    """Return the results as named arrays, for the store."""
-    return {
-        f"{name}/{field}": value
-        for name, played in results.items()
-        for field, value in vars(played).items()
-    }
+def selector_shapes(config: SimulationConfig) -> Shapes:
+    """Return the rounds and clients of each selector's result."""
+    return dict.fromkeys(config.selectors, (config.rounds, config.clients))
+
+
+def load_or_simulate(
+    experiment: str,
+    config: SimulationConfig,
+    folder: Path,
+    *,
+    run: Callable[..., Results] = simulate,
+    shapes: Callable[[SimulationConfig], Shapes] = selector_shapes,
+    overwrite: bool = False,
+    on_progress: Progress | None = None,
+    recorder: AllocationRecorder | None = None,
+) -> Simulation:
+    """Return the simulation that a folder holds, or play it and store it there.
+
+    Args:
+        experiment: Name that is stored with the settings.
+        config: The settings.
+        folder: The run folder.
+        run: Plays the configuration; called as `simulate` is, without the recorder if there is
+            none.
+        shapes: The results that a folder must hold.
+        overwrite: Whether results that are there are replaced.
+        on_progress: Called with the name of the part, the rounds done and the rounds in all.
+        recorder: Records the probabilities of selectors that have any.
+
+    Raises:
+        ValueError: If the folder holds something else, before anything is played.
+    """
+    settings = {"experiment": experiment, "version": __version__, **config.as_dict()}
+    run_folder.check_simulation_folder(folder, settings, overwrite)
+    if run_folder.has_simulation(folder) and not overwrite:
+        # The folder's settings are equal to ours, so they need not be read again.
+        results = _load_results(folder)
+        _check_shapes(folder, config, results, shapes(config))
+        return Simulation(folder, settings, config, results)
+
+    extras = () if recorder is None else (recorder,)
+    results = run(config, on_progress, *extras)
+    run_folder.discard_allocations(folder)  # those of the selectors that were here before
+    run_folder.save_simulation(folder, settings, _as_arrays(results))
+    run_folder.write_environment(folder)
+    if recorder is not None:
+        recorder.save(folder, first_round=0)
+    return Simulation(folder, settings, config, results)
+
+
+def load_simulation(
+    folder: Path, shapes: Callable[[SimulationConfig], Shapes] | None = None
+) -> Simulation:
+    """Return the simulation that a folder holds; every file is read once.
+
+    Args:
+        folder: The run folder.
+        shapes: The results that the folder must hold. None expects one of every selector, unless
+            all results are of something else, as the regret's cases are.
+
+    Raises:
+        ValueError: If a file is damaged, or the results do not fit the settings.
+    """
+    settings = run_folder.read_simulation_settings(folder)
+    config = simulation_config(folder, settings)
+    results = _load_results(folder)
+    if shapes is not None:
+        _check_shapes(folder, config, results, shapes(config))
+    elif not results or set(results) & set(config.selectors):
+        _check_shapes(folder, config, results, selector_shapes(config))
+    return Simulation(folder, settings, config, results)
+
+
+def simulation_config(folder: Path, settings: Mapping[str, Any]) -> SimulationConfig:
+    """Return the configuration in stored settings, which also name experiment and version."""
+    values = {key: settings[key] for key in settings if key not in ("experiment", "version")}
+    try:
+        return SimulationConfig.from_dict(values)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{folder} must hold the settings of a simulation, got: {error}") from None
+
+
+def _load_results(folder: Path) -> Results:
+    arrays = run_folder.load_simulation_results(folder)
+    results: Results = {}
+    for name in dict.fromkeys(key.rpartition("/")[0] for key in arrays):
+        try:
+            parts = {field: arrays[f"{name}/{field}"] for field in RESULT_FIELDS}
+        except KeyError as error:
+            raise ValueError(f"{folder} must hold results of fedcohort, got: {error}") from None
+        results[name] = SimulationResult(**parts)
+    return results
+
+
+def _check_shapes(folder: Path, config: SimulationConfig, results: Results, shapes: Shapes) -> None:
+    """Refuse results of other selectors, seeds, rounds or clients than the settings say."""
+    for name, (rounds, clients) in shapes.items():
+        if name not in results:
+            held = ", ".join(results) or "nothing"
+            raise ValueError(f"{folder} must hold results of {name}, got those of {held}")
+        found = {field: getattr(results[name], field).shape for field in RESULT_FIELDS}
+        expected = dict.fromkeys(RESULT_FIELDS, (config.seeds, rounds))
+        expected["counts"] = (config.seeds, clients)
+        if found != expected:
+            raise ValueError(
+                f"{folder} must hold {config.seeds} seeds, {rounds} rounds and {clients} clients "
+                f"of {name}, got {found}"
+            )
+
+
+def _as_arrays(results: Results) -> run_folder.Arrays:
+    arrays = {}
+    for name, result in results.items():
+        for field in RESULT_FIELDS:
+            arrays[f"{name}/{field}"] = getattr(result, field)
+    return arrays

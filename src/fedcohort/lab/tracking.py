@@ -1,9 +1,9 @@
-"""Scalars of a comparison for TensorBoard or MLflow: one run there per scheme and kind of run, means over seeds.
+"""Scalars of a comparison for TensorBoard or MLflow: one run there per selector and group.
 
-They are written with each checkpoint, before it: rounds that a resumed run plays again are written again, and none is missing.
+Scalars are means over seeds. They are written with each checkpoint, before it: rounds that a
+resumed run plays again are written again, and none is missing.
 """
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -16,64 +16,82 @@ import numpy as np
 
 from fedcohort.arrays import Floats
 from fedcohort.checks import check_choice
-from fedcohort.files import atomic_write
-from fedcohort.lab import folder as rundir
-from fedcohort.lab.config import ComparisonConfig, run_keys
-from fedcohort.lab.records import read_records
-from fedcohort.lab.trial import Saved
+from fedcohort.lab import folder as run_folder
+from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.runs import run_keys
 
 Scalars = dict[str, list[tuple[int, float]]]  # (round, value), by name
-Write = Callable[[str, Scalars], None]  # to a run by name
-NEEDS = {
+WriteScalars = Callable[[str, Scalars], None]  # the name of the run to write to, its scalars
+OnCheckpoint = Callable[[int, run_folder.Arrays], None]  # first round, the records from there
+NEEDS = {  # module, extra
     "tensorboard": ("tensorboardX", "tracking"),
     "mlflow": ("mlflow", "mlflow"),
-}  # module, extra
-BATCH = 1000  # metrics that MLflow takes at once
+}
+EXPERIMENT = "fedcohort"  # its name in MLflow
+BATCH_SIZE = 1000  # the most metrics that MLflow takes at once
 
 
-def installed(kind: str) -> None:
-    """Refuse a library that is not there, before anything is begun."""
+def check_installed(kind: str) -> None:
+    """Refuse a library that is not installed, before anything is begun."""
     module, extra = NEEDS[check_choice("log", kind, NEEDS)]
-    if sys.modules.get(module, ...) is None or (
-        module not in sys.modules and find_spec(module) is None
-    ):
+    is_blocked = module in sys.modules and sys.modules[module] is None
+    is_missing = module not in sys.modules and find_spec(module) is None
+    if is_blocked or is_missing:
         raise ValueError(f"log {kind} needs {module}: pip install 'fedcohort[{extra}]'")
 
 
 @contextmanager
-def tracked(kind: str, of: ComparisonConfig, folder: Path, done: int) -> Iterator[Saved]:
-    """Yield what is to be told of records as they are saved; kind: tensorboard or mlflow."""
-    with BACKENDS[check_choice("log", kind, BACKENDS)](of, folder, done) as write:
-        before = read_records(folder, of, done) if done else {}
+def track(kind: str, config: ComparisonConfig, folder: Path, done: int) -> Iterator[OnCheckpoint]:
+    """Yield the callback that writes the scalars of new records.
 
-        def saved(first: int, chunk: rundir.Arrays) -> None:
-            nonlocal before
-            before = (
-                {name: np.concatenate([before[name][:first], chunk[name]]) for name in chunk}
-                if before
-                else dict(chunk)
-            )
-            for name, rows in groups(of).items():
-                write(
-                    name, scalars({part: values[:, rows] for part, values in before.items()}, first)
-                )
+    Args:
+        kind: "tensorboard" or "mlflow".
+        config: The comparison's settings.
+        folder: Its run folder.
+        done: How many rounds were done when the run began or went on.
+    """
+    backend = BACKENDS[check_choice("log", kind, BACKENDS)]
+    with backend(config, folder, done) as write_scalars:
+        records = run_folder.load_records(folder, done) if done else {}
 
-        yield saved
+        def on_checkpoint(first: int, chunk: run_folder.Arrays) -> None:
+            nonlocal records
+            if records:
+                joined = {}
+                for name in chunk:
+                    joined[name] = np.concatenate([records[name][:first], chunk[name]])
+                records = joined
+            else:
+                records = dict(chunk)
+            for name, rows in tracked_runs(config).items():
+                own = {part: values[:, rows] for part, values in records.items()}
+                write_scalars(name, compute_scalars(own, first))
 
-
-def groups(of: ComparisonConfig) -> dict[str, list[int]]:
-    """Return the rows of the batch axis by scheme and kind of run."""
-    found: dict[str, list[int]] = {}
-    for row, place in enumerate(run_keys(of)):
-        mu = f" mu={place.mu:g}" if len(of.mus) > 1 else ""
-        found.setdefault(f"{place.partition} {place.aggregation}{mu} {place.selector}", []).append(
-            row
-        )
-    return found
+        yield on_checkpoint
 
 
-def scalars(records: rundir.Arrays, first: int) -> Scalars:
-    """Return what is told of the rounds from `first` on, counted from 1: sums over all rounds so far, means over seeds."""
+def tracked_runs(config: ComparisonConfig) -> dict[str, list[int]]:
+    """Return the rows of the batch axis by the name of their run in TensorBoard or MLflow."""
+    runs: dict[str, list[int]] = {}
+    for row, key in enumerate(run_keys(config)):
+        words = [key.partition, key.aggregation]
+        if len(config.mus) > 1:
+            words.append(f"mu={key.mu:g}")
+        words.append(key.selector)
+        runs.setdefault(" ".join(words), []).append(row)
+    return runs
+
+
+def compute_scalars(records: run_folder.Arrays, first: int) -> Scalars:
+    """Return the scalars of some runs, means over seeds.
+
+    Args:
+        records: Records [T, runs, ...] of all rounds so far, by name.
+        first: The first round to return, counted from 0.
+
+    Returns:
+        Pairs of round, counted from 1, and value; rounds without a value are left out.
+    """
     used = np.cumsum(records["valid"].sum(axis=-1), axis=0)
     rounds = np.arange(1, len(used) + 1)
     curves: dict[str, Floats] = {
@@ -84,65 +102,62 @@ def scalars(records: rundir.Arrays, first: int) -> Scalars:
         "seconds": np.cumsum(records["seconds"], axis=0),
         "wasted_seconds": np.cumsum(records["wasted_seconds"], axis=0),
     }
-    means = {name: values.mean(axis=1) for name, values in curves.items()}
-    return {
-        name: [
-            (int(r), float(v))
-            for r, v in zip(rounds[first:], mean[first:], strict=True)
-            if np.isfinite(v)
-        ]
-        for name, mean in means.items()
-    }
+    scalars: Scalars = {}
+    for name, values in curves.items():
+        mean = values.mean(axis=1)
+        scalars[name] = []
+        for round, value in zip(rounds[first:], mean[first:], strict=True):
+            if np.isfinite(value):
+                scalars[name].append((int(round), float(value)))
+    return scalars
 
 
 @contextmanager
-def _tensorboard(of: ComparisonConfig, folder: Path, done: int) -> Iterator[Write]:
+def _tensorboard(config: ComparisonConfig, folder: Path, done: int) -> Iterator[WriteScalars]:
     from tensorboardX import SummaryWriter
 
-    home = folder / "tensorboard"
-    more = {
-        "purge_step": done + 1,
-        "filename_suffix": f".{done:07d}",
-    }  # two files of one second must not share a name
-    writers = {
-        name: SummaryWriter(str(home / name.replace(" ", "-")), **more) for name in groups(of)
-    }
+    writers = {}
+    for name in tracked_runs(config):
+        writers[name] = SummaryWriter(
+            str(folder / "tensorboard" / name.replace(" ", "-")),
+            purge_step=done + 1,
+            # Two files that are made within one second must not share a name.
+            filename_suffix=f".{done:07d}",
+        )
 
-    def write(name: str, values: Scalars) -> None:
-        for tag, points in values.items():
+    def write_scalars(name: str, scalars: Scalars) -> None:
+        for tag, points in scalars.items():
             for step, value in points:
                 writers[name].add_scalar(tag, value, step)
         writers[name].flush()
 
     try:
-        yield write
+        yield write_scalars
     finally:
         for writer in writers.values():
             writer.close()
 
 
 @contextmanager
-def _mlflow(of: ComparisonConfig, folder: Path, done: int) -> Iterator[Write]:
+def _mlflow(config: ComparisonConfig, folder: Path, done: int) -> Iterator[WriteScalars]:
     from mlflow import MlflowClient
-    from mlflow.entities import Metric, Param
+    from mlflow.entities import Metric
 
     folder.mkdir(parents=True, exist_ok=True)
-    client = MlflowClient(
-        os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{folder.resolve() / 'mlflow.db'}"
-    )
-    runs = _runs(
-        client, of, folder, [Param(key, str(value)) for key, value in of.as_dict().items()], done
-    )
+    own_database = f"sqlite:///{folder.resolve() / 'mlflow.db'}"
+    client = MlflowClient(os.environ.get("MLFLOW_TRACKING_URI") or own_database)
+    runs = _resume_or_create_runs(client, config, folder, done)
 
-    def write(name: str, values: Scalars) -> None:
-        metrics = [
-            Metric(tag, value, 0, step) for tag, points in values.items() for step, value in points
-        ]
-        for start in range(0, len(metrics), BATCH):
-            client.log_batch(runs[name], metrics=metrics[start : start + BATCH])
+    def write_scalars(name: str, scalars: Scalars) -> None:
+        metrics = []
+        for tag, points in scalars.items():
+            for step, value in points:
+                metrics.append(Metric(tag, value, 0, step))
+        for start in range(0, len(metrics), BATCH_SIZE):
+            client.log_batch(runs[name], metrics=metrics[start : start + BATCH_SIZE])
 
     try:
-        yield write
+        yield write_scalars
     except BaseException:
         for run in runs.values():
             client.set_terminated(run, "KILLED")
@@ -151,24 +166,27 @@ def _mlflow(of: ComparisonConfig, folder: Path, done: int) -> Iterator[Write]:
         client.set_terminated(run)
 
 
-def _runs(
-    client: Any, of: ComparisonConfig, folder: Path, params: list[Any], done: int
+def _resume_or_create_runs(
+    client: Any, config: ComparisonConfig, folder: Path, done: int
 ) -> dict[str, str]:
-    """Return the ids of MLflow's runs: those that the folder remembers if it is gone on with, or new ones."""
-    path = folder / "mlflow.json"
-    if done and path.exists():
-        kept = json.loads(path.read_text())
-        if set(kept) == set(groups(of)):
-            for run in kept.values():
-                client.update_run(run, status="RUNNING")
-            return dict(kept)
-    found = client.get_experiment_by_name("fedcohort")
-    experiment = found.experiment_id if found else client.create_experiment("fedcohort")
-    runs = {name: client.create_run(experiment, run_name=name).info.run_id for name in groups(of)}
-    for run in runs.values():
-        client.log_batch(run, params=params)
-    with atomic_write(path) as draft:
-        draft.write_text(json.dumps(runs, indent=2) + "\n")
+    """Return the ids of MLflow's runs: the stored ones of a resumed comparison, or new ones."""
+    from mlflow.entities import Param
+
+    names = tracked_runs(config)
+    stored = run_folder.read_mlflow_runs(folder) if done else {}
+    if set(stored) == set(names):
+        for run in stored.values():
+            client.update_run(run, status="RUNNING")
+        return stored
+
+    existing = client.get_experiment_by_name(EXPERIMENT)
+    experiment = existing.experiment_id if existing else client.create_experiment(EXPERIMENT)
+    params = [Param(key, str(value)) for key, value in config.as_dict().items()]
+    runs = {}
+    for name in names:
+        runs[name] = client.create_run(experiment, run_name=name).info.run_id
+        client.log_batch(runs[name], params=params)
+    run_folder.write_mlflow_runs(folder, runs)
     return runs
 
 

@@ -1,6 +1,5 @@
-"""Train what an artefact still lacks, part by part, within a time limit."""
+"""Train what a reproduction still lacks, part by part, within a time limit."""
 
-import json
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,10 +7,10 @@ from time import monotonic, perf_counter
 
 import torch
 
+from fedcohort.arrays import Floats
 from fedcohort.data import Dataset, load
-from fedcohort.files import atomic_write
-from fedcohort.lab import folder as rundir
-from fedcohort.lab.archive import COST, gather_results, identity
+from fedcohort.lab import folder as run_folder
+from fedcohort.lab.archive import Result, add_result, gather_results, identity, results_in
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.parts import part_folder, remaining_parts, unfinished_parts
 from fedcohort.lab.simulation import Progress
@@ -20,95 +19,128 @@ from fedcohort.lab.trial import Trial
 
 @dataclass
 class Training:
-    """Where results are kept, where data lie, and until when; what could not be had is remembered."""
+    """Trains comparisons into the parts of a folder.
+
+    Attributes:
+        out: Folder of the reproduction.
+        data: Folder with data sets.
+        until: Moment of the monotonic clock at which training stops between rounds.
+        on_progress: Called with the name of a part, the rounds done and the rounds in all.
+        absent: Why a data set could not be loaded, by name.
+        stopped: Where training stopped because the time was up, empty if it did not.
+    """
 
     out: Path
     data: Path | None = None
     until: float = float("inf")
-    told: Progress | None = None
+    on_progress: Progress | None = None
     absent: dict[str, str] = field(default_factory=dict)
     stopped: str = ""
-    loaded: dict[str, Dataset] = field(default_factory=dict)
+    _datasets: dict[str, Dataset] = field(default_factory=dict)
+    _results: dict[str, Result] | None = None
 
-    def over(self) -> bool:
+    @property
+    def results(self) -> list[Result]:
+        """All results in the folder, those of earlier calls too. Files are read once."""
+        return list(self._results_by_identity().values())
+
+    def should_stop(self) -> bool:
         """Return whether the time is up."""
         return monotonic() >= self.until
 
     def dataset(self, name: str) -> Dataset | None:
-        """Return a data set, read once; None if it cannot be had, and why is remembered."""
-        if name not in self.loaded and name not in self.absent:
+        """Return a data set, loaded once; None if it cannot be loaded, see `absent`."""
+        if name not in self._datasets and name not in self.absent:
             try:
-                self.loaded[name] = load(name, self.data, on_progress=self._downloaded)
+                self._datasets[name] = load(name, self.data, on_progress=self._on_download)
             except ValueError as error:
                 self.absent[name] = str(error)
-        return self.loaded.get(name)
+        return self._datasets.get(name)
 
-    def complete(self, wanted: Collection[ComparisonConfig]) -> None:
-        """Train every run that is wanted and not finished; stop between rounds when the time is up."""
-        for of in wanted:
-            self._check_file(of.dataset)
-            for folder, part in unfinished_parts(
-                of, self.out / "runs"
-            ):  # first what an earlier call left unfinished
+    def complete(self, configs: Collection[ComparisonConfig]) -> None:
+        """Train every run of these comparisons that is not finished, until the time is up."""
+        home = run_folder.parts_folder(self.out)
+        for config in configs:
+            self._check_own_file(config.dataset)
+            # First the parts that an earlier call left unfinished.
+            for folder, part in unfinished_parts(config, home):
                 if remaining_parts(part, self._finished()):
                     self._train(folder, part)
-            for part in remaining_parts(of, self._finished()):
-                self._train(part_folder(part, self.out / "runs"), part)
+            for part in remaining_parts(config, self._finished()):
+                self._train(part_folder(part, home), part)
 
-    def _check_file(self, name: str) -> None:
-        """Refuse a file of samples that has changed since runs in this folder were trained on it."""
-        if not name.endswith(".npz") or (dataset := self.dataset(name)) is None:
+    def _check_own_file(self, name: str) -> None:
+        """Refuse a user's file that has changed since runs in this folder were trained on it."""
+        if not name.endswith(".npz"):
             return
-        for path in sorted((self.out / "runs").glob("*/settings.toml")):
-            if rundir.read_settings(path).get("dataset") == name:
-                rundir.check_data(path.parent, dataset.digest)
+        dataset = self.dataset(name)
+        if dataset is None:
+            return
+        for folder in run_folder.find_comparisons(run_folder.parts_folder(self.out)):
+            if run_folder.read_settings(folder).get("dataset") == name:
+                run_folder.check_data_digest(folder, dataset.digest)
+
+    def _results_by_identity(self) -> dict[str, Result]:
+        if self._results is None:
+            self._results = {identity(run.config): run for run in gather_results(self.out)}
+        return self._results
 
     def _finished(self) -> set[str]:
-        return {identity(result.config) for result in gather_results(self.out) if result.finished}
+        """Return the identities of all finished runs."""
+        return {key for key, run in self._results_by_identity().items() if run.finished}
 
-    def _train(self, folder: Path, of: ComparisonConfig) -> None:
-        if not self.stopped and self.over():
-            state = rundir.load_checkpoint(folder, ("round",))
-            self.stopped = (
-                f"{folder.name} at round {state['round']} of {of.rounds}"
-                if state
-                else f"{folder.name} was not begun"
-            )
-        if self.stopped or (dataset := self.dataset(of.dataset)) is None:
+    def _train(self, folder: Path, config: ComparisonConfig) -> None:
+        """Train one part, from its checkpoint if it has one."""
+        if not self.stopped and self.should_stop():
+            state = run_folder.load_checkpoint(folder, ("round",))
+            if state is None:
+                self.stopped = f"{folder.name} was not begun"
+            else:
+                self.stopped = f"{folder.name} at round {state['round']} of {config.rounds}"
+        if self.stopped:
             return
-        trial = Trial(of, dataset, folder)
-        with rundir.locked(folder):
+        dataset = self.dataset(config.dataset)
+        if dataset is None:
+            return
+
+        trial = Trial(config, dataset, folder)
+        with run_folder.locked(folder):
             trial.restore()
-            rundir.load_records(folder, trial.done)  # a gap there could never be filled
-            rundir.write_settings(folder, of.as_dict())
-            first, start, told = trial.done, perf_counter(), self.told
-            name = f"{folder.name}, {len(trial.places)} runs"
-            try:
-                trial.run(
-                    (lambda done, accuracy: told(name, done, of.rounds)) if told else None,
-                    self.over,
-                )
-            finally:
-                _add_cost(folder, perf_counter() - start, trial.done - first, trial)
-        if trial.done < of.rounds:
-            self.stopped = f"{folder.name} at round {trial.done} of {of.rounds}"
+            run_folder.load_records(folder, trial.done)  # a gap could never be filled
+            run_folder.write_settings(folder, config.as_dict())
+            self._play(trial)
+        for result in results_in(folder):
+            add_result(self._results_by_identity(), result)
+        if trial.done < config.rounds:
+            self.stopped = f"{folder.name} at round {trial.done} of {config.rounds}"
 
-    def _downloaded(self, done: int, total: int | None) -> None:
-        if self.told:
-            self.told("download", done, total or done)
+    def _play(self, trial: Trial) -> None:
+        """Play the rounds of a part that are left, and add up what that took."""
+        name = f"{trial.folder.name}, {len(trial.keys)} runs"
+
+        def on_round(done: int, accuracy: Floats) -> None:
+            if self.on_progress:
+                self.on_progress(name, done, trial.config.rounds)
+
+        first = trial.done
+        start = perf_counter()
+        try:
+            trial.run(on_round, self.should_stop)
+        finally:
+            _add_cost(trial, seconds=perf_counter() - start, rounds=trial.done - first)
+
+    def _on_download(self, done: int, total: int | None) -> None:
+        if self.on_progress:
+            self.on_progress("download", done, total or done)
 
 
-def _add_cost(folder: Path, seconds: float, rounds: int, trial: Trial) -> None:
-    """Add what a call took to what earlier ones took; a call that was killed is not in it."""
-    path = folder / COST
-    before = json.loads(path.read_text()) if path.exists() else {}
-    gpu = (
-        torch.cuda.get_device_name(trial.engine.device)
-        if trial.engine.device.type == "cuda"
-        else None
-    )
-    cost = {"part": folder.name, "gpu": gpu, "runs": len(trial.places)}
+def _add_cost(trial: Trial, seconds: float, rounds: int) -> None:
+    """Add what a call took to what earlier calls took; a call that was killed is not counted."""
+    device = trial.engine.device
+    gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None
+    cost = {"part": trial.folder.name, "gpu": gpu, "runs": len(trial.keys)}
+    before = run_folder.read_cost(trial.folder)
     spent = {"seconds": seconds, "timed_rounds": rounds, "client_steps": trial.engine.client_steps}
-    cost |= {name: before.get(name, 0) + value for name, value in spent.items()}
-    with atomic_write(path) as draft:
-        draft.write_text(json.dumps(cost, indent=2) + "\n")
+    for name, value in spent.items():
+        cost[name] = before.get(name, 0) + value
+    run_folder.write_cost(trial.folder, cost)

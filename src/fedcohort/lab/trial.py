@@ -1,4 +1,4 @@
-"""A comparison under way: all runs in lock-step, remembered by a folder, so that none is ever lost."""
+"""A comparison under way: all its runs in lock-step, with records and checkpoints in a folder."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,217 +11,288 @@ import torch
 
 from fedcohort.arrays import Floats, Ints
 from fedcohort.data import PARTITIONS, Dataset, label_counts, reserve
-from fedcohort.files import save_arrays
-from fedcohort.lab import folder as rundir
-from fedcohort.lab.config import ComparisonConfig, RunKey, run_keys
+from fedcohort.files import digest_file
+from fedcohort.lab import folder as run_folder
+from fedcohort.lab.config import ComparisonConfig, open_world
 from fedcohort.lab.recorder import AllocationRecorder
+from fedcohort.lab.runs import RunKey, run_keys
 from fedcohort.learning import Engine, Options, Run, Sgd, make_model
 from fedcohort.rng import stream
 from fedcohort.rounds import Record, play
 from fedcohort.selection.lockstep import Lockstep
 from fedcohort.selection.registry import Federation, make_selector
-from fedcohort.world.bernoulli import bernoulli
-from fedcohort.world.classes import class_rates
 from fedcohort.world.durations import local_epochs, timed
 
-CHECKPOINT = ("round", "mode", "engine", "selectors")
-Told = Callable[[int, Floats], None]  # rounds done, accuracy of every run
-Saved = Callable[[int, rundir.Arrays], None]  # first round, the records from there
+OnRound = Callable[[int, Floats], None]  # rounds done, accuracy of every run
+OnCheckpoint = Callable[[int, run_folder.Arrays], None]  # first round, the records from there
 
 
 @dataclass(frozen=True, eq=False)
 class Owners:
-    """Who owns what under one partition and seed: samples to train on and reserved for testing, per client."""
+    """Which samples each client owns under one partition and seed.
+
+    Attributes:
+        train: Samples to train on, one index array per client.
+        test: Samples reserved for testing, one index array per client.
+    """
 
     train: list[Ints]
     test: list[Ints]
 
 
-def owners_of(of: ComparisonConfig, data: Dataset, partition: str, seed: int) -> Owners:
-    """Deal the samples to the clients and reserve a part of each client's for testing."""
+def deal_samples(config: ComparisonConfig, data: Dataset, partition: str, seed: int) -> Owners:
+    """Deal the samples to the clients and reserve a part of each client's for testing.
+
+    Raises:
+        ValueError: If the data set names no owners but the partition needs them, or nothing is
+            left to test on.
+    """
     if partition == "by-client" and data.clients is None:
         raise ValueError(
             "partition 'by-client' needs a data set with a column of clients, got none"
         )
-    options: dict[str, dict[str, Any]] = {
-        "by-client": {"clients": data.clients},
-        "primary-label": {"overlap": of.refill},
-    }
+    options: dict[str, Any] = {}
+    if partition == "by-client":
+        options["clients"] = data.clients
+    if partition == "primary-label":
+        options["overlap"] = config.refill
     parts = PARTITIONS[partition](
         data.y,
-        of.clients,
+        config.clients,
         stream(seed, "partition", partition),
-        samples_per_client=of.samples_per_client,
-        **options.get(partition, {}),
+        samples_per_client=config.samples_per_client,
+        **options,
     )
-    train, test = reserve(parts, stream(seed, "reserve", partition), of.test_fraction)
-    if not sum(len(part) for part in test):
-        raise ValueError(f"test_fraction must leave samples to test on, got {of.test_fraction}")
+    train, test = reserve(parts, stream(seed, "reserve", partition), config.test_fraction)
+    if not any(len(part) for part in test):
+        raise ValueError(f"test_fraction must leave samples to test on, got {config.test_fraction}")
     return Owners(train, test)
 
 
 class Trial:
-    """A comparison under way: the engine, the selectors, the world, and the folder that remembers them."""
+    """A comparison under way: the engine, the selectors, the world, and the run folder.
 
-    def __init__(self, of: ComparisonConfig, data: Dataset, folder: Path) -> None:
-        self.of, self.folder, self.places, self.digest = of, folder, run_keys(of), data.digest
-        pairs = {(place.partition, place.seed) for place in self.places}
-        self.owners = {pair: owners_of(of, data, *pair) for pair in sorted(pairs)}
-        self.labels = {
-            partition: label_counts(
-                data.y, self.owners[partition, of.first_seed].train, data.num_classes
-            )
-            for partition in of.partitions
-        }
-        tests = {
-            pair: np.concatenate(owners.test) for pair, owners in self.owners.items()
-        }  # shared by runs of a pair
-        scaled = data.scaled(of.scaling)
-        images, labels, shape = scaled.x, data.y, scaled.x.shape[1:]
-        self.official: Ints | None = None
-        if of.official_every:
+    Args:
+        config: The settings.
+        data: The data set.
+        folder: The run folder; nothing is written there before `run`.
+
+    Attributes:
+        keys: Which run each row of the batch axis is.
+        done: How many rounds are played and written.
+
+    Raises:
+        ValueError: If the settings do not fit the data or the world.
+    """
+
+    def __init__(self, config: ComparisonConfig, data: Dataset, folder: Path) -> None:
+        self.config = config
+        self.folder = folder
+        self.keys = run_keys(config)
+        self.done = 0
+        self.digest = data.digest
+        self.success_rates = open_world(config, [config.first_seed]).success_rates
+
+        self.owners: dict[tuple[str, int], Owners] = {}
+        for partition, seed in sorted({(key.partition, key.seed) for key in self.keys}):
+            self.owners[partition, seed] = deal_samples(config, data, partition, seed)
+        self.label_counts = {}
+        for partition in config.partitions:
+            train = self.owners[partition, config.first_seed].train
+            self.label_counts[partition] = label_counts(data.y, train, data.num_classes)
+
+        self.official_samples: Ints | None = None
+        self.engine = self._make_engine(data)
+        self.selector = self._make_selectors()
+
+    def _make_engine(self, data: Dataset) -> Engine:
+        config = self.config
+        scaled = data.scaled(config.scaling)
+        images = scaled.x
+        labels = data.y
+        if config.official_every:
             if scaled.test_x is None or data.test_y is None:
                 raise ValueError(
-                    f"official_every must be 0 for {of.dataset}, which has no test set of its own, got {of.official_every}"
+                    f"official_every must be 0 for {config.dataset}, which has no test set of its "
+                    f"own, got {config.official_every}"
                 )
-            self.official = np.arange(
-                len(labels), len(labels) + len(data.test_y)
-            )  # behind the samples that clients own
-            images, labels = (
-                np.concatenate([images, scaled.test_x]),
-                np.concatenate([labels, data.test_y]),
-            )
-        made = {
-            place.seed: make_model(of.model, shape, data.num_classes, place.seed)
-            for place in self.places
-        }
-        options = Options(of.device, of.precision, of.compiled, of.mode, of.slots, of.max_norm)
-        sgd = Sgd(of.learning_rate, of.momentum, of.batch_size)
-        self.engine = Engine(
-            [made[place.seed] for place in self.places],
+            # The official test set stands behind the samples that clients own.
+            first = len(labels)
+            self.official_samples = np.arange(first, first + len(data.test_y))
+            images = np.concatenate([images, scaled.test_x])
+            labels = np.concatenate([labels, data.test_y])
+
+        models = {}
+        for seed in {key.seed for key in self.keys}:
+            models[seed] = make_model(config.model, images.shape[1:], data.num_classes, seed)
+        # Runs of one partition and seed share their test samples.
+        tests = {pair: np.concatenate(owners.test) for pair, owners in self.owners.items()}
+        runs = [self._make_run(key, tests[key.partition, key.seed]) for key in self.keys]
+        return Engine(
+            [models[key.seed] for key in self.keys],
             torch.from_numpy(np.ascontiguousarray(images, dtype=np.float32)),
             torch.from_numpy(labels),
-            [self._run(place, tests[place.partition, place.seed]) for place in self.places],
-            sgd,
-            options,
+            runs,
+            Sgd(config.learning_rate, config.momentum, config.batch_size),
+            Options(
+                config.device,
+                config.precision,
+                config.compiled,
+                config.mode,
+                config.slots,
+                config.max_norm,
+            ),
         )
-        self.selector = self._selectors()
-        self.done = 0
 
-    def _run(self, place: RunKey, test: Ints) -> Run:
-        owners = self.owners[place.partition, place.seed]
-        epochs = local_epochs(self.of.clients, place.seed, self.of.epochs)
-        of = self.of
+    def _make_run(self, key: RunKey, test: Ints) -> Run:
         return Run(
-            place.seed,
-            owners.train,
+            key.seed,
+            self.owners[key.partition, key.seed].train,
             test,
-            epochs,
-            place.mu,
-            place.aggregation,
-            of.server_rate,
-            of.server_momentum,
+            local_epochs(self.config.clients, key.seed, self.config.epochs),
+            key.mu,
+            key.aggregation,
+            self.config.server_rate,
+            self.config.server_momentum,
         )
 
-    def _selectors(self) -> Lockstep:
-        of, made, counts = self.of, [], []
-        for name in of.selectors:
-            rows = [row for row, place in enumerate(self.places) if place.selector == name]
+    def _make_selectors(self) -> Lockstep:
+        config = self.config
+        selectors = []
+        counts = []
+        for name in config.selectors:
+            rows = [row for row, key in enumerate(self.keys) if key.selector == name]
             federation = Federation(
-                of.clients,
-                of.cohort,
-                rng=[self.places[row].seed for row in rows],
-                horizon=of.rounds,
-                success_rates=class_rates(of.clients, of.rates),
-                loss_of=partial(self._losses, rows),
-                candidates=of.candidates,
-                eta=of.eta,
-                sampler=of.sampler,
+                config.clients,
+                config.cohort,
+                rng=[self.keys[row].seed for row in rows],
+                horizon=config.rounds,
+                success_rates=self.success_rates,
+                loss_of=partial(self._probe_losses, rows),
+                candidates=config.candidates,
+                eta=config.eta,
+                sampler=config.sampler,
             )
-            made.append(make_selector(name, federation))
+            selectors.append(make_selector(name, federation))
             counts.append(len(rows))
-        return Lockstep(made, counts)
+        return Lockstep(selectors, counts)
 
-    def _losses(self, rows: list[int], clients: Ints) -> Floats:
+    def _probe_losses(self, rows: list[int], clients: Ints) -> Floats:
         return self.engine.losses(rows, clients)
 
-    def world(self) -> Iterator[Floats]:
-        """Return every run's durations, round by round: a seed is one world, whatever the scheme, partition or rule."""
-        seeds = [place.seed for place in self.places]
-        answers = bernoulli(class_rates(self.of.clients, self.of.rates), seeds)
-        seconds = self.of.seconds_per_epoch * np.stack([run.epochs for run in self.engine.runs])
-        return timed(answers, seconds, seeds, self.of.jitter)
+    def durations(self) -> Iterator[Floats]:
+        """Return after how many seconds each client of every run would answer, round by round.
 
-    def restore(self) -> None:
-        """Go on from the folder's checkpoint, if there is one; it must be of the same data."""
-        rundir.check_data(self.folder, self.digest)
-        state = rundir.load_checkpoint(self.folder, CHECKPOINT)
+        A seed is one world, whatever the selector, partition or aggregation. A world that only
+        says who answers is timed by the clients' epochs; recorded seconds are taken as they are.
+        """
+        seeds = [key.seed for key in self.keys]
+        world = open_world(self.config, seeds)
+        if world.has_seconds:
+            return world.rows
+        epochs = np.stack([run.epochs for run in self.engine.runs])
+        return timed(world.rows, self.config.seconds_per_epoch * epochs, seeds, self.config.jitter)
+
+    def restore(self, state: dict[str, Any] | None = None) -> None:
+        """Go on from a checkpoint.
+
+        Args:
+            state: The checkpoint's state. None reads the folder's checkpoint, if it has one, and
+                refuses one of other data.
+        """
+        if state is None:
+            run_folder.check_data_digest(self.folder, self.digest)
+            state = run_folder.load_checkpoint(self.folder, run_folder.CHECKPOINT_PARTS)
         if state is None:
             return
         self.engine.mode = state["mode"]
         self.engine.slots = self.engine.slots or state.get("slots")
-        self.engine.load_state_dict(
-            {name: torch.from_numpy(value) for name, value in state["engine"].items()}
-        )
+        tensors = {name: torch.from_numpy(value) for name, value in state["engine"].items()}
+        self.engine.load_state_dict(tensors)
         self.selector.load_state_dict(state["selectors"])
         self.done = state["round"]
 
     def run(
         self,
-        told: Told | None = None,
-        over: Callable[[], bool] = lambda: False,
-        saved: Saved | None = None,
+        on_round: OnRound | None = None,
+        should_stop: Callable[[], bool] | None = None,
+        on_checkpoint: OnCheckpoint | None = None,
     ) -> None:
-        """Play the rounds that are left, or until it is over; every so many, and in the end, write records and a checkpoint.
+        """Play the rounds that are left, with a checkpoint every so many rounds and at the end.
 
-        told: after every round; saved: the first round and the records of those to be remembered, before their checkpoint.
+        Args:
+            on_round: Called after every round with the rounds done and every run's accuracy [runs],
+                nan in rounds without a test.
+            should_stop: Called after every round; True writes a checkpoint and ends the call.
+            on_checkpoint: Called before every checkpoint with the first round and the records
+                since then.
         """
-        of, kept, watch = self.of, [], AllocationRecorder(self.of.rounds)
-        rundir.write_data(self.folder, self.digest)
-        save_arrays(self.folder / "owners.npz", self.labels)
-        self._watch(watch, self.done)
-        played = play(
+        config = self.config
+        self._write_inputs()
+        recorder = AllocationRecorder(config.rounds)
+        self._record_allocations(recorder, self.done)
+        rows: list[dict[str, Any]] = []
+        records = play(
             self.selector,
-            self.world(),
-            of.rounds,
+            self.durations(),
+            config.rounds,
             self.engine,
-            deadline=of.last_second,
+            deadline=config.seconds_until_deadline,
             start=self.done,
         )
-        for round, record in enumerate(played, start=self.done):
-            last = round == of.rounds - 1
-            if last or (round + 1) % of.evaluate_every == 0:
-                accuracy, loss = self.engine.evaluate()
-            else:
-                accuracy = loss = np.full(len(self.places), np.nan)
-            kept.append(self._kept(record, accuracy, loss) | self._official(round + 1))
-            if told:
-                told(round + 1, accuracy)
-            stop = over()
-            if last or stop or (round + 1) % of.checkpoint_every == 0:
-                watch.save(self.folder, self.done)
-                self._save(kept, round + 1, saved)
-                kept, watch = [], AllocationRecorder(of.rounds)
-            if not last:
-                self._watch(watch, round + 1)
-            if stop:
+        for done, record in enumerate(records, start=self.done + 1):
+            accuracy, loss = self._evaluate(done)
+            row = self._make_row(record, accuracy, loss)
+            if self.official_samples is not None:
+                row["official_accuracy"] = self._evaluate_official(self.official_samples, done)
+            rows.append(row)
+            if on_round:
+                on_round(done, accuracy)
+
+            is_last = done == config.rounds
+            is_stopped = should_stop is not None and should_stop()
+            if is_last or is_stopped or done % config.checkpoint_every == 0:
+                recorder.save(self.folder, self.done)
+                self._save(rows, done, on_checkpoint)
+                rows = []
+            if is_stopped:
                 return
+            if not is_last:
+                self._record_allocations(recorder, done)
 
-    def _watch(self, watch: AllocationRecorder, round: int) -> None:
-        for name, selector in zip(self.of.selectors, self.selector.selectors, strict=True):
-            watch.look(name, selector, round)
+    def _write_inputs(self) -> None:
+        """Write what the run trains on: the digest of its samples, and who owns which labels."""
+        run_folder.write_data_digest(self.folder, self.digest)
+        if self.config.world_file is not None:
+            digest = digest_file(Path(self.config.world_file))
+            run_folder.write_world_digest(self.folder, digest)
+        run_folder.save_label_counts(self.folder, self.label_counts)
 
-    def _official(self, done: int) -> dict[str, Floats]:
-        """Return the accuracy on the data set's own test set, nan in rounds without that test; nothing if it is not asked."""
-        if self.official is None:
-            return {}
-        if done % self.of.official_every and done != self.of.rounds:
-            return {"official_accuracy": np.full(len(self.places), np.nan)}
-        return {"official_accuracy": self.engine.evaluate(self.official)[0]}
+    def _record_allocations(self, recorder: AllocationRecorder, round: int) -> None:
+        for name, selector in zip(self.config.selectors, self.selector.selectors, strict=True):
+            recorder.record(name, selector, round)
 
-    def _kept(self, record: Record, accuracy: Floats, loss: Floats) -> dict[str, Any]:
-        """Return what is kept of a round; a model sent for nothing wastes its bytes once, one rejected twice."""
-        idle = (~record.arrived).sum(axis=-1) + 2 * (record.arrived & ~record.valid).sum(axis=-1)
+    def _evaluate(self, done: int) -> tuple[Floats, Floats]:
+        """Return accuracy and loss of every run, nan in rounds without a test."""
+        if done == self.config.rounds or done % self.config.evaluate_every == 0:
+            return self.engine.evaluate()
+        untested = np.full(len(self.keys), np.nan)
+        return untested, untested
+
+    def _evaluate_official(self, samples: Ints, done: int) -> Floats:
+        """Return the accuracy on the data set's own test set, nan in rounds without that test."""
+        if done == self.config.rounds or done % self.config.official_every == 0:
+            return self.engine.evaluate(samples)[0]
+        return np.full(len(self.keys), np.nan)
+
+    def _make_row(self, record: Record, accuracy: Floats, loss: Floats) -> dict[str, Any]:
+        """Return what is recorded of a round.
+
+        A model that is sent in vain wastes its bytes once; an update that is rejected wastes them
+        twice, because it was sent back.
+        """
+        lost = (~record.arrived).sum(axis=-1)
+        rejected = (record.arrived & ~record.valid).sum(axis=-1)
         return {
             "clients": record.cohort.clients.astype(np.int32),
             "arrived": record.arrived,
@@ -230,16 +301,25 @@ class Trial:
             "loss": loss,
             "seconds": record.seconds,
             "wasted_seconds": record.wasted,
-            "wasted_bytes": idle * self.engine.model_bytes,
+            "wasted_bytes": (lost + 2 * rejected) * self.engine.model_bytes,
         }
 
-    def _save(self, kept: list[dict[str, Any]], done: int, saved: Saved | None) -> None:
-        records = {name: np.stack([row[name] for row in kept]) for name in kept[0]}
-        rundir.save_records(self.folder, self.done, records)
-        if saved:
-            saved(self.done, records)
-        engine = {name: value.cpu().numpy() for name, value in self.engine.state_dict().items()}
-        how = {"mode": self.engine.mode, "slots": self.engine.slots}
-        state = {"round": done, **how, "engine": engine, "selectors": self.selector.state_dict()}
-        rundir.save_checkpoint(self.folder, state)
+    def _save(
+        self, rows: list[dict[str, Any]], done: int, on_checkpoint: OnCheckpoint | None
+    ) -> None:
+        """Write the records since the last checkpoint, then a checkpoint."""
+        records = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+        run_folder.save_records(self.folder, self.done, records)
+        if on_checkpoint:
+            on_checkpoint(self.done, records)
+
+        tensors = self.engine.state_dict()
+        state = {
+            "round": done,
+            "mode": self.engine.mode,
+            "slots": self.engine.slots,
+            "engine": {name: value.cpu().numpy() for name, value in tensors.items()},
+            "selectors": self.selector.state_dict(),
+        }
+        run_folder.save_checkpoint(self.folder, state)
         self.done = done

@@ -12,7 +12,8 @@ import numpy as np
 
 from fedcohort.arrays import Floats
 from fedcohort.lab.archive import Result, identity, single_run
-from fedcohort.lab.config import ComparisonConfig, run_keys
+from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.runs import run_keys
 from fedcohort.metrics import first_at
 from fedcohort.reports.words import counted
 from fedcohort.statistics import sd

@@ -3,8 +3,8 @@
 The paper's seventh scheme, pow-d, ranks clients by their loss and so needs training: it is not among these.
 """
 
-from fedcohort.lab.simulation import SimulationConfig, SimulationResult
-from fedcohort.lab.simulation import run as run
+from fedcohort.lab.config import SimulationConfig
+from fedcohort.lab.simulation import SimulationResult
 from fedcohort.reports.charts import Chart
 from fedcohort.reports.charts.clients import selections_per_class
 from fedcohort.world.classes import class_of

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedcohort.lab.simulation import SimulationConfig, SimulationResult
-from fedcohort.lab.simulation import run as run
+from fedcohort.lab.config import SimulationConfig
+from fedcohort.lab.simulation import SimulationResult
 from fedcohort.metrics import success_ratio
 from fedcohort.reports.charts import Chart
 from fedcohort.reports.charts.curves import over_rounds

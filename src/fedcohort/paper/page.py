@@ -1,6 +1,5 @@
 """What a page shows of a reproduction: every artefact's tables, and the curves of all runs that the folder holds."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.files import atomic_write
 from fedcohort.lab.archive import NON_IDENTITY_FIELDS, Result, gather_results, identity
 from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.folder import has_reproduction, has_simulation, read_request, write_request
 from fedcohort.paper import simulated
 from fedcohort.paper.registry import NAMES
 from fedcohort.paper.reproduce import shown
@@ -20,17 +19,12 @@ from fedcohort.reports.pages.simulation import schemes as simulated_schemes
 from fedcohort.reports.report import Report
 from fedcohort.world.classes import class_of
 
-ASKED = "reproduce.json"
 ONE = ("figure3", "figure4")
 
 
 def is_one(folder: Path) -> bool:
     """Return whether a folder holds something that was reproduced."""
-    return (
-        (folder / ASKED).exists()
-        or any((folder / name).is_dir() for name in (*NAMES, "runs"))
-        or any(folder.glob("runs-*"))
-    )
+    return has_reproduction(folder, NAMES)
 
 
 def remember(
@@ -40,23 +34,21 @@ def remember(
     asked: dict[str, Any] = {"names": list(names), "changes": dict(changes)}
     if source is not None:
         asked["from"] = str(source.resolve())
-    with atomic_write(folder / ASKED) as draft:
-        draft.write_text(json.dumps(asked, indent=2) + "\n")
+    write_request(folder, asked)
 
 
 def findings(folder: Path) -> Findings:
     """Return what a folder holds of what was asked for, or of everything if that is not known."""
     asked: dict[str, Any] = {"names": ["all"], "changes": {}}
     source = folder
-    if (folder / ASKED).exists():
-        try:
-            asked |= json.loads((folder / ASKED).read_text())
-            asked |= {"names": list(asked["names"]), "changes": dict(asked["changes"])}
-            source = Path(asked.get("from", folder))
-        except (ValueError, TypeError) as error:
-            raise ValueError(
-                f"{folder / ASKED} must say what was reproduced, got: {error}"
-            ) from None
+    try:
+        asked |= read_request(folder)
+        asked |= {"names": list(asked["names"]), "changes": dict(asked["changes"])}
+        source = Path(asked.get("from", folder))
+    except TypeError as error:
+        raise ValueError(
+            f"{folder} must say in reproduce.json what was reproduced, got: {error}"
+        ) from None
     changes = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in asked["changes"].items()
@@ -64,7 +56,9 @@ def findings(folder: Path) -> Findings:
     try:
         done = shown(asked["names"], source, **changes)
     except TypeError as error:
-        raise ValueError(f"{folder / ASKED} must say what was reproduced, got: {error}") from None
+        raise ValueError(
+            f"{folder} must say in reproduce.json what was reproduced, got: {error}"
+        ) from None
     return of_reports(source, done.reports, changes)
 
 
@@ -74,7 +68,7 @@ def of_reports(folder: Path, reports: Mapping[str, Report], changes: Mapping[str
     kinds, targets = trained_kinds(results)
     worlds = {(result.config.clients, result.config.rates) for result in results}
     for name in ONE:
-        if (folder / name / "settings.json").exists():
+        if has_simulation(folder / name):
             setting, played = simulated.stored(folder / name)
             kinds[f"{name}: selection only"] = simulated_schemes(setting, played)
             worlds.add((setting.clients, setting.rates))

@@ -4,7 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.lab.simulation import Progress, SimulationConfig, SimulationResult, summary
+from fedcohort.lab.config import SimulationConfig
+from fedcohort.lab.simulation import Progress, SimulationResult, simulate
+from fedcohort.lab.summary import simulation_rows
 from fedcohort.paper import figure3, figure4, regret
 from fedcohort.reports.charts import Chart
 
@@ -24,8 +26,12 @@ class Experiment:
 
 
 EXPERIMENTS: dict[str, Experiment] = {
-    "figure3": Experiment(figure3.SETTING, figure3.run, summary, figure3.report, figure3.CAPTION),
-    "figure4": Experiment(figure4.SETTING, figure4.run, summary, figure4.report, figure4.CAPTION),
+    "figure3": Experiment(
+        figure3.SETTING, simulate, simulation_rows, figure3.report, figure3.CAPTION
+    ),
+    "figure4": Experiment(
+        figure4.SETTING, simulate, simulation_rows, figure4.report, figure4.CAPTION
+    ),
     "regret": Experiment(regret.SETTING, regret.run, regret.rows, regret.report, regret.CAPTION),
 }
 TRAINED = ("table2", "figure5", "table3", "figure6", "figure7", "server_step", "ablations")

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from fedcohort.arrays import Floats
-from fedcohort.lab.simulation import Progress, SimulationConfig, SimulationResult, collect
+from fedcohort.lab.config import SimulationConfig
+from fedcohort.lab.simulation import Progress, SimulationResult, collect
 from fedcohort.metrics import (
     best_fixed,
     clairvoyant_value,

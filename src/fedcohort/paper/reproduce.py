@@ -16,7 +16,9 @@ from fedcohort.checks import check_choice, check_positive
 from fedcohort.data import load
 from fedcohort.files import check_folder
 from fedcohort.lab.archive import Result, gather_results, save
-from fedcohort.lab.simulation import Progress, SimulationConfig
+from fedcohort.lab.config import SimulationConfig
+from fedcohort.lab.folder import has_comparison, has_simulation
+from fedcohort.lab.simulation import Progress
 from fedcohort.paper import simulated
 from fedcohort.paper.artefact import Changes, Pool
 from fedcohort.paper.cells import FITTED, Quantity, values
@@ -73,7 +75,7 @@ def run(
             f"selectors, partitions and mus must leave a run of {', '.join(wanted)}, got {subset}"
         )
     check_folder("out", out)
-    if any((out / name).exists() for name in ("settings.toml", "settings.json")):
+    if has_comparison(out) or has_simulation(out):
         raise ValueError(
             f"out must not hold a run of compare or simulate, got {out}; choose another"
         )
@@ -176,9 +178,7 @@ def evidence(source: Path, pool: Pool, changes: Changes) -> Evidence:
         return values(found[task, cohort][selector, partition, "paper", mu], quantity)
 
     more: dict[str, Any] = {"datasets": datasets, "labels": labels, "left_out": others}
-    for name in [
-        name for name in ("figure3", "figure4") if (source / name / "settings.json").exists()
-    ][:1]:
+    for name in [name for name in ("figure3", "figure4") if has_simulation(source / name)][:1]:
         kept, results = simulated.stored(source / name)
         if kept.rounds != EXPERIMENTS[name].setting.rounds:
             labels["selection"] = f"selection, T={kept.rounds}"

@@ -1,6 +1,5 @@
 """Experiments without training: play once, keep, report."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import isnan, nan
@@ -9,18 +8,29 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort import __version__
-from fedcohort.files import atomic_write, claim, load, read_settings, save
-from fedcohort.lab import folder as rundir
 from fedcohort.lab.archive import Result
-from fedcohort.lab.simulation import Progress, SimulationConfig, SimulationResult, arrays
+from fedcohort.lab.config import SimulationConfig
+from fedcohort.lab.folder import (
+    copy_simulation,
+    has_simulation,
+    read_exported,
+    read_simulation_settings,
+    write_exported,
+)
+from fedcohort.lab.simulation import (
+    Progress,
+    SimulationResult,
+    load_or_simulate,
+    load_simulation,
+    selector_shapes,
+    simulation_config,
+)
 from fedcohort.paper import regret
 from fedcohort.paper.claims.evidence import Asked
 from fedcohort.paper.registry import EXPERIMENTS, Experiment
 from fedcohort.reports.report import Report
 from fedcohort.reports.words import counted
 
-EXPORTED = "exported.json"
 CONCERNS = (
     "seeds",
     "first_seed",
@@ -32,68 +42,28 @@ CONCERNS = (
 def played(
     name: str, experiment: Experiment, folder: Path, overwrite: bool, told: Progress | None = None
 ) -> dict[str, SimulationResult]:
-    """Return what a folder holds of these settings, or play and save it; a folder of other results is refused before that."""
-    settings = settings_of(name, experiment.setting)
-    claim(folder, settings, overwrite)
-    if (folder / "settings.json").exists() and not overwrite:
-        return stored(folder)[1]
-    results = experiment.run(experiment.setting, told)
-    rundir.discard_arrays(folder / "allocations")  # of the selectors before
-    save(folder, settings, arrays(results))
-    rundir.write_environment(folder)
-    return results
+    """Return the results that a folder holds of an experiment, or play and store it."""
+    simulation = load_or_simulate(
+        name,
+        experiment.setting,
+        folder,
+        run=experiment.run,
+        shapes=regret_shapes if name == "regret" else selector_shapes,
+        overwrite=overwrite,
+        on_progress=told,
+    )
+    return simulation.results
 
 
-def settings_of(name: str, setting: SimulationConfig) -> dict[str, Any]:
-    """Return the settings as they are kept."""
-    return {"experiment": name, "version": __version__, **setting.as_dict()}
+def regret_shapes(config: SimulationConfig) -> dict[str, tuple[int, int]]:
+    """Return the rounds and clients of every case of the regret."""
+    return {case.name: (len(case.fractions), case.num_clients) for case in regret.cases(config)}
 
 
 def stored(folder: Path) -> tuple[SimulationConfig, dict[str, SimulationResult]]:
     """Return the setting and the results that a folder holds."""
-    settings, kept = load(folder)
-    names = dict.fromkeys(name.rpartition("/")[0] for name in kept)
-    try:
-        played = {
-            name: SimulationResult(
-                **{field: kept[f"{name}/{field}"] for field in SimulationResult.__annotations__}
-            )
-            for name in names
-        }
-    except (TypeError, KeyError) as error:
-        raise ValueError(f"{folder} must hold results of fedcohort, got: {error}") from None
-    setting = _setting(folder, settings)
-    _check(folder, setting, played, settings.get("experiment") == "regret")
-    return setting, played
-
-
-def _check(
-    folder: Path, of: SimulationConfig, played: Mapping[str, SimulationResult], cases: bool
-) -> None:
-    """Refuse results of other schemes, seeds, rounds or clients than the settings beside them say."""
-    wanted = dict.fromkeys(of.selectors, (of.rounds, of.clients))
-    if cases:
-        wanted = {case.name: (len(case.fractions), case.num_clients) for case in regret.cases(of)}
-    for name, (rounds, clients) in wanted.items():
-        if name not in played:
-            raise ValueError(
-                f"{folder} must hold results of {name}, got those of {', '.join(played) or 'nothing'}"
-            )
-        shapes = {
-            field: getattr(played[name], field).shape for field in SimulationResult.__annotations__
-        }
-        if shapes != dict.fromkeys(shapes, (of.seeds, rounds)) | {"counts": (of.seeds, clients)}:
-            raise ValueError(
-                f"{folder} must hold {of.seeds} seeds, {rounds} rounds and {clients} clients of {name}, got {shapes}"
-            )
-
-
-def _setting(folder: Path, settings: Mapping[str, Any]) -> SimulationConfig:
-    values = {key: value for key, value in settings.items() if key not in ("experiment", "version")}
-    try:
-        return SimulationConfig.from_dict(values)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{folder} must hold the settings of a simulation, got: {error}") from None
+    simulation = load_simulation(folder, regret_shapes if folder.name == "regret" else None)
+    return simulation.config, simulation.results
 
 
 def report_of(
@@ -118,17 +88,17 @@ def report_of(
 def report_in(folder: Path, powd: Callable[[SimulationConfig], Mapping[int, Result]]) -> Report:
     """Return what a folder holds of the experiment of its name; powd: finished runs of that setting, by seed."""
     name = folder.name
-    if (folder / "settings.json").exists():
+    if has_simulation(folder):
         setting, results = stored(folder)
         return report_of(name, replace(EXPERIMENTS[name], setting=setting), results, powd(setting))
-    kept = exported(folder)
+    kept = read_exported(folder)
     if not kept:
         return Report(name, name, {}, [f"Not run: {folder.parent} holds nothing of it."])
     notes = [
         EXPERIMENTS[name].caption,
         f"Its curves were not exported; `fedcohort reproduce {name}` draws them.",
     ]
-    title = _title(name, _setting(folder, kept["settings"]))
+    title = _title(name, simulation_config(folder, kept["settings"]))
     rows = [
         {key: nan if value is None else value for key, value in row.items()} for row in kept["rows"]
     ]
@@ -169,12 +139,12 @@ def export(out: Path, to: Path) -> None:
 
     Simulations of other settings that lie there are refused before anything is written.
     """
-    here = [name for name in EXPERIMENTS if (out / name / "settings.json").exists()]
+    here = [name for name in EXPERIMENTS if has_simulation(out / name)]
     for name in here:
-        kept = exported(to / name)["settings"] if (to / name / EXPORTED).exists() else None
-        if (to / name / "settings.json").exists():
-            kept = read_settings(to / name)
-        if kept not in (None, read_settings(out / name)):
+        kept = read_exported(to / name).get("settings")
+        if has_simulation(to / name):
+            kept = read_simulation_settings(to / name)
+        if kept not in (None, read_simulation_settings(out / name)):
             raise ValueError(
                 f"export must not be a folder that holds {name} of other settings, got {to}; choose another"
             )
@@ -185,45 +155,22 @@ def export(out: Path, to: Path) -> None:
                 {key: _plain(value) for key, value in row.items()}
                 for row in regret.rows(setting, results)
             ]
-            text = (
-                json.dumps(
-                    {"settings": read_settings(out / name), "rows": shown, "room": room(out / name)}
-                )
-                + "\n"
+            settings = read_simulation_settings(out / name)
+            write_exported(
+                to / name, {"settings": settings, "rows": shown, "room": room(out / name)}
             )
-            with atomic_write(to / name / EXPORTED) as draft:
-                draft.write_text(text)
             continue
-        for file in ("results.npz", "settings.json"):
-            with atomic_write(to / name / file) as draft:
-                draft.write_bytes((out / name / file).read_bytes())
+        copy_simulation(out / name, to / name)
 
 
 def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and isnan(value) else value
 
 
-def exported(folder: Path) -> dict[str, Any]:
-    """Return what `export` kept of a simulation in place of its curves; nothing if there is nothing."""
-    path = folder / EXPORTED
-    try:
-        found = dict(json.loads(path.read_text())) if path.exists() else {}
-    except (OSError, ValueError, TypeError) as error:
-        raise ValueError(f"{path} must be exported by fedcohort, got: {error}") from None
-    kinds = {"settings": dict, "rows": list, "room": dict}
-    if found and not all(isinstance(found.get(name), kind) for name, kind in kinds.items()):
-        raise ValueError(
-            f"{path} must hold tables settings and room and a list rows, got {', '.join(found)}"
-        )
-    if found and not all(isinstance(row, dict) for row in found["rows"]):
-        raise ValueError(f"{path} must hold rows that are tables, got others")
-    return found
-
-
 def room(folder: Path) -> dict[str, list[float]]:
     """Return the paper's bound less regret, by case and seed, from what a folder holds; nothing if it holds nothing."""
-    if not (folder / "settings.json").exists():
-        return dict(exported(folder).get("room", {}))
+    if not has_simulation(folder):
+        return dict(read_exported(folder).get("room", {}))
     setting, results = stored(folder)
     return {
         case.name: (

@@ -4,8 +4,6 @@ A trace says who answers (0 and 1), or after how many seconds (infinity for neve
 a CSV file or from a NumPy file.
 """
 
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,6 @@ import numpy.typing as npt
 from fedcohort.arrays import Floats
 
 ARRAY_FILES = (".npy", ".npz")
-UNREADABLE = (OSError, ValueError, EOFError, TypeError, MemoryError, zlib.error, zipfile.BadZipFile)
 
 
 def read_trace(path: Path) -> npt.NDArray[Any]:
@@ -139,7 +136,7 @@ def _load_array(path: Path) -> npt.NDArray[Any]:
             names = loaded.files
             if len(names) == 1:
                 return np.asarray(loaded[names[0]])
-    except UNREADABLE as error:
+    except Exception as error:  # NumPy's reader raises many kinds for a damaged file
         reason: object = error
         if "pickle" in str(error):  # NumPy's own advice is to trust the file
             reason = "pickled data"

@@ -11,7 +11,6 @@ import numpy as np
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.recorder import Allocations
 from fedcohort.reports.findings import Findings, Scheme
-from fedcohort.reports.pages.comparison import environment
 
 NAME = "this run"  # of the one kind and of the one scheme
 ALMOST_ONE = 1 - 1e-6  # the journal has six digits
@@ -44,7 +43,7 @@ def findings(folder: Path) -> Findings:
         client_names=clients,
         lead=[_lead(rounds, about)],
         settings=about,
-        environment=environment(folder),
+        environment=run_folder.read_environment(folder),
     )
 
 

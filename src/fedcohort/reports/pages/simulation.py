@@ -1,17 +1,14 @@
 """The page of a simulation: selection alone, without training."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 
-from fedcohort.lab.recorder import load_allocations
-from fedcohort.lab.simulation import SimulationConfig, SimulationResult, summary
-from fedcohort.paper.simulated import stored
+from fedcohort.lab.config import SimulationConfig, client_classes, has_classes
+from fedcohort.lab.simulation import Simulation, SimulationResult
+from fedcohort.lab.summary import simulation_rows
 from fedcohort.reports.findings import Findings, Scheme
-from fedcohort.reports.pages.comparison import environment
-from fedcohort.reports.pages.wording import list_rates, list_seeds
-from fedcohort.world.classes import class_of
+from fedcohort.reports.pages.wording import describe_failures, list_seeds
 
 KIND = "selection only"
 NOTE = (
@@ -20,38 +17,35 @@ NOTE = (
 )
 
 
-def findings(folder: Path) -> Findings:
+def findings(simulation: Simulation) -> Findings:
     """Return what the page of a simulation shows.
 
     Args:
-        folder: The run folder.
+        simulation: The simulation, loaded from its run folder or just played.
 
     Raises:
-        ValueError: If the folder holds cases of the regret, which are not schemes.
+        ValueError: If it holds cases of the regret, which are not schemes.
     """
-    config, results = stored(folder)
+    config = simulation.config
+    results = simulation.results
     if not set(results) <= set(config.selectors):
         raise ValueError(
-            f"runs must hold schemes that were simulated, got {folder}; "
+            f"runs must hold schemes that were simulated, got {simulation.folder}; "
             "for the regret, give the folder above it"
         )
     size = f"{config.clients:,} clients, {config.cohort:,} asked per round"
-    rates = list_rates(config.rates)
     return Findings(
         title=f"Selection simulated: {size}, {config.rounds:,} rounds",
         kinds={KIND: schemes(config, results)},
-        tables={"Schemes": summary(config, results)},
-        rates=config.rates,
-        classes=class_of(config.clients, len(config.rates)),
-        allocations=load_allocations(folder),
-        lead=[
-            f"Nothing is trained. Clients fail: by class, they answer {rates} of the time, the "
-            "same for every scheme."
-        ],
+        tables={"Schemes": simulation_rows(config, results)},
+        rates=config.rates if has_classes(config) else (),
+        classes=client_classes(config) if has_classes(config) else None,
+        allocations=simulation.allocations,
+        lead=[f"Nothing is trained. {describe_failures(config)}, the same for every scheme."],
         notes=[NOTE],
         settings=config.as_dict(),
         seeds=list_seeds(config.first_seed, config.seeds),
-        environment=environment(folder),
+        environment=simulation.environment,
     )
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from fedcohort.lab.config import Config, has_classes
+
 
 def list_seeds(first_seed: int, count: int) -> str:
     """Return which seeds were played: "3", or "0 to 9"."""
@@ -13,3 +15,10 @@ def list_seeds(first_seed: int, count: int) -> str:
 def list_rates(rates: Sequence[float]) -> str:
     """Return the success rates of the classes in percent."""
     return ", ".join(f"{rate:.0%}" for rate in rates)
+
+
+def describe_failures(config: Config) -> str:
+    """Return how clients fail, as a sentence without its full stop."""
+    if not has_classes(config):
+        return f"Clients fail as recorded in {config.world_file}"
+    return f"Clients fail: by class, they answer {list_rates(config.rates)} of the time"

@@ -8,7 +8,13 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import pytest
 
-from fedcohort.files import atomic_write, claim, load, read_settings, save, save_csv
+from fedcohort.files import atomic_write, save_csv
+from fedcohort.lab.folder import (
+    check_simulation_folder,
+    load_simulation_results,
+    read_simulation_settings,
+    save_simulation,
+)
 
 SETTINGS = {"experiment": "x", "rates": (0.1, 0.9), "eta": 0.5}
 ARRAYS = {
@@ -20,8 +26,12 @@ ARRAYS = {
 @pytest.fixture
 def saved(tmp_path):
     """Return a folder with results."""
-    save(tmp_path / "deep" / "run", SETTINGS, ARRAYS)
+    save_simulation(tmp_path / "deep" / "run", SETTINGS, ARRAYS)
     return tmp_path / "deep" / "run"
+
+
+def load(folder):
+    return read_simulation_settings(folder), load_simulation_results(folder)
 
 
 def names(folder):
@@ -88,7 +98,7 @@ def test_what_was_saved_is_loaded_with_types_and_shapes(saved):
 
 def test_an_object_array_is_not_saved(tmp_path):
     with pytest.raises(ValueError, match="cannot keep 'bad', an array of objects"):
-        save(tmp_path, SETTINGS, {"bad": np.array([{"a": 1}], dtype=object)})
+        save_simulation(tmp_path, SETTINGS, {"bad": np.array([{"a": 1}], dtype=object)})
     assert names(tmp_path) == []
 
 
@@ -102,23 +112,23 @@ def test_an_interrupted_overwrite_never_pairs_old_settings_with_new_results(save
 
     monkeypatch.setattr(os, "replace", fail_at_the_settings)
     with pytest.raises(OSError, match="disk full"):
-        save(saved, {**SETTINGS, "eta": 0.9}, {"other": np.zeros(3)})
+        save_simulation(saved, {**SETTINGS, "eta": 0.9}, {"other": np.zeros(3)})
     if (saved / "settings.json").exists():  # a folder with settings is complete
         settings, arrays = load(saved)
         assert (settings["eta"], arrays.keys()) == (0.5, ARRAYS.keys())
 
 
 def test_a_new_folder_an_empty_one_and_one_without_settings_may_be_claimed(tmp_path):
-    claim(tmp_path / "none", SETTINGS, overwrite=False)
+    check_simulation_folder(tmp_path / "none", SETTINGS, overwrite=False)
     assert not (tmp_path / "none").exists()
-    claim(tmp_path, SETTINGS, overwrite=False)
+    check_simulation_folder(tmp_path, SETTINGS, overwrite=False)
     (tmp_path / "results.npz").write_bytes(b"left by an interrupted run")
-    claim(tmp_path, SETTINGS, overwrite=False)
+    check_simulation_folder(tmp_path, SETTINGS, overwrite=False)
 
 
 def test_the_same_settings_may_claim_their_folder_again_tuples_or_lists(saved):
-    claim(saved, SETTINGS, overwrite=False)
-    claim(saved, {**SETTINGS, "rates": [0.1, 0.9]}, overwrite=False)
+    check_simulation_folder(saved, SETTINGS, overwrite=False)
+    check_simulation_folder(saved, {**SETTINGS, "rates": [0.1, 0.9]}, overwrite=False)
 
 
 @pytest.mark.parametrize(
@@ -131,23 +141,23 @@ def test_other_settings_are_refused_unless_told_to_overwrite(saved, other):
     with pytest.raises(
         ValueError, match=r"out must not hold results of other settings, got .*run; .*--overwrite"
     ):
-        claim(saved, other, overwrite=False)
-    claim(saved, other, overwrite=True)
+        check_simulation_folder(saved, other, overwrite=False)
+    check_simulation_folder(saved, other, overwrite=True)
     assert contents(saved) == before
 
 
 def test_unreadable_settings_refuse_a_claim_by_name_unless_told_to_overwrite(saved):
     (saved / "settings.json").write_text("{")
     with pytest.raises(ValueError, match=r"settings\.json must be"):
-        claim(saved, SETTINGS, overwrite=False)
-    claim(saved, SETTINGS, overwrite=True)
+        check_simulation_folder(saved, SETTINGS, overwrite=False)
+    check_simulation_folder(saved, SETTINGS, overwrite=True)
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_a_file_cannot_be_claimed_as_a_folder(tmp_path, overwrite):
     (tmp_path / "taken").write_text("mine")
     with pytest.raises(ValueError, match=r"out must be a folder, got .*taken is a file"):
-        claim(tmp_path / "taken", SETTINGS, overwrite)
+        check_simulation_folder(tmp_path / "taken", SETTINGS, overwrite)
     assert (tmp_path / "taken").read_text() == "mine"
 
 
@@ -164,7 +174,7 @@ def test_missing_settings_and_missing_results_are_refused_by_the_name_of_the_fil
         load(saved)
     (saved / "settings.json").unlink()
     with pytest.raises(ValueError, match=r"run.settings\.json must"):
-        read_settings(saved)
+        read_simulation_settings(saved)
 
 
 @pytest.mark.parametrize("part", [0.0, 0.001, 0.1, 0.5, 0.9, 0.999])
@@ -243,7 +253,7 @@ def test_settings_on_disk_are_plain_json_of_the_dataclass(tmp_path):
         rates: tuple[float, ...] = (0.1, 0.9)
         eta: float | str = "auto"
 
-    save(tmp_path, asdict(Some()), {})
+    save_simulation(tmp_path, asdict(Some()), {})
     assert json.loads((tmp_path / "settings.json").read_text()) == {
         "rates": [0.1, 0.9],
         "eta": "auto",

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.append(str(Path(__file__).parent / "reports"))
+sys.path.append(str(Path(__file__).parents[1] / "reports"))
 from made_run import SMALL, comparison
 
 from fedcohort import cli
 from fedcohort.lab import folder as rundir
-from fedcohort.lab.config import run_keys
-from fedcohort.lab.tracking import groups, tracked
+from fedcohort.lab.runs import run_keys
+from fedcohort.lab.tracking import track, tracked_runs
 from fedcohort.reports import figures
 
 GROUP = "primary-label paper random"
@@ -22,7 +22,7 @@ GROUP = "primary-label paper random"
 
 def told(kind, folder, kept, first, until, done):
     """Tell a tracker of some rounds as a run does that had so many done when it began."""
-    with tracked(kind, SMALL, folder, done) as saved:
+    with track(kind, SMALL, folder, done) as saved:
         saved(first, {name: values[first:until] for name, values in kept.items()})
 
 
@@ -92,7 +92,7 @@ def test_what_the_library_reads_back_is_what_the_records_say_also_after_a_resume
 
 
 def test_there_is_a_run_for_every_scheme_and_kind_of_run():
-    found = groups(SMALL)
+    found = tracked_runs(SMALL)
     assert len(found) == 4
     assert sorted(row for rows in found.values() for row in rows) == list(
         range(len(run_keys(SMALL)))

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from fedcohort import cli
-from fedcohort import files as store
 from fedcohort.data import Dataset, load
+from fedcohort.files import load_arrays
 from fedcohort.lab import folder as rundir
 from fedcohort.lab.config import ComparisonConfig
-from fedcohort.lab.recorder import load_allocations
-from fedcohort.lab.trial import Trial, owners_of
+from fedcohort.lab.recorder import read_allocations
+from fedcohort.lab.trial import Trial, deal_samples
 from fedcohort.reports import figures
 from fedcohort.reports.charts.clients import labels_per_client
 from fedcohort.reports.charts.curves import accuracy_over_rounds
@@ -71,7 +71,7 @@ def is_one_line_of_error(err):
 def remembered(folder):
     """Return all that a run leaves behind: records and the last checkpoint."""
     state = rundir.load_checkpoint(folder)
-    seen = {name: vars(rows) for name, rows in load_allocations(folder).items()}
+    seen = {name: vars(rows) for name, rows in read_allocations(folder).items()}
     return {
         "records": rundir.load_records(folder, state["round"]),
         "checkpoint": state,
@@ -163,13 +163,13 @@ def test_the_summary_says_what_the_records_say(call, tmp_path):
 
 def test_the_probabilities_of_the_first_run_and_who_owns_which_labels_are_kept(call, tmp_path):
     assert call(*TINY, "--seeds", "2", "--out", "run")[0] == 0
-    seen = load_allocations(tmp_path / "run")
+    seen = read_allocations(tmp_path / "run")
     assert list(seen) == ["e3cs-0.5"]
     assert seen["e3cs-0.5"].rounds.tolist() == list(range(6))
     np.testing.assert_allclose(seen["e3cs-0.5"].inclusion.sum(axis=1), 4, atol=0.02)
     np.testing.assert_allclose(seen["e3cs-0.5"].inclusion[0], 4 / 12, atol=1e-3)
     assert (seen["e3cs-0.5"].inclusion[5] > 4 / 12).any()
-    labels = store.load_arrays(tmp_path / "run" / "owners.npz")["iid"]
+    labels = load_arrays(tmp_path / "run" / "owners.npz")["iid"]
     assert labels.shape == (12, 10)
     assert (labels.sum(axis=1) == 18).all()  # a tenth of 20 is reserved for testing
 
@@ -203,7 +203,7 @@ def test_who_arrives_is_decided_by_seconds_and_deadline(call, tmp_path):
         )[0]
         == 0
     )
-    of = ComparisonConfig.from_dict(rundir.read_settings(tmp_path / "run" / "settings.toml"))
+    of = ComparisonConfig.from_dict(rundir.read_settings(tmp_path / "run"))
     epochs = np.stack(
         [run.epochs for run in Trial(of, load("digits"), tmp_path / "run").engine.runs]
     )
@@ -429,9 +429,7 @@ def test_a_run_that_ended_before_its_first_checkpoint_starts_again_with_resume(c
     assert call(*TINY, "--out", "whole")[0] == 0
     rundir.write_settings(
         tmp_path / "run",
-        ComparisonConfig.from_dict(
-            rundir.read_settings(tmp_path / "whole" / "settings.toml")
-        ).as_dict(),
+        ComparisonConfig.from_dict(rundir.read_settings(tmp_path / "whole")).as_dict(),
     )
     code, _, err = call(*TINY, "--out", "run")
     assert code == 2
@@ -495,7 +493,7 @@ def test_flags_go_before_the_file_and_the_file_before_the_defaults(call, tmp_pat
         call("--config", "mine.toml", "--clients", "9", "--partitions", "iid", "--out", "run")[0]
         == 0
     )
-    found = ComparisonConfig.from_dict(rundir.read_settings(tmp_path / "run" / "settings.toml"))
+    found = ComparisonConfig.from_dict(rundir.read_settings(tmp_path / "run"))
     assert found == ComparisonConfig(
         rounds=2, clients=9, selectors=("random",), seeds=1, partitions=("iid",), mode="one-by-one"
     )
@@ -534,7 +532,7 @@ def test_a_mistake_in_the_file_ends_with_code_2_and_one_line(call, tmp_path, tex
 def test_a_switch_goes_before_the_file(call, tmp_path, flags, refill):
     (tmp_path / "mine.toml").write_text("refill = true\n")
     assert call(*TINY, "--rounds", 1, "--config", "mine.toml", "--out", "out", *flags)[0] == 0
-    assert rundir.read_settings(tmp_path / "out/settings.toml")["refill"] is refill
+    assert rundir.read_settings(tmp_path / "out")["refill"] is refill
 
 
 WRONG = {
@@ -644,7 +642,7 @@ def test_own_data_with_their_natural_owners_can_be_compared(call, tmp_path):
     assert "by-client" in out
     records = rundir.load_records(tmp_path / "run", 30)
     assert (records["accuracy"][-1] > 0.7).all()  # three classes, far apart: guessing gives a third
-    of = ComparisonConfig.from_dict(rundir.read_settings(tmp_path / "run" / "settings.toml"))
+    of = ComparisonConfig.from_dict(rundir.read_settings(tmp_path / "run"))
     owners = Trial(of, load("mine.npz"), tmp_path / "run").owners["by-client", 0]
     for person, train, test in zip(people, owners.train, owners.test, strict=True):
         assert sorted([*train, *test]) == np.flatnonzero(clients == person).tolist()
@@ -725,7 +723,7 @@ def test_a_run_that_diverges_does_not_end_the_others(call, tmp_path, rate):
 def test_a_fedprox_run_beside_fedavg_differs_from_it_and_has_its_own_rows(call, tmp_path):
     code, out, err = call(*TINY, "--selectors", "random", "--mus", "0,3", "--out", "run")
     assert (code, err) == (0, "")
-    assert "3" in re.findall(r"iid, paper, (\S+)", out)
+    assert "3" in re.findall(r"iid data, paper rule, mu (\S+)", out)
     with (tmp_path / "run" / "summary.csv").open(newline="") as file:
         assert [float(row["mu"]) for row in csv.DictReader(file)] == [0.0, 3.0]
     records = rundir.load_records(tmp_path / "run", 6)
@@ -783,7 +781,7 @@ def test_labels_that_run_out_are_dealt_again_if_asked():
     shared = {}
     for refill in (False, True):
         of = ComparisonConfig(clients=10, cohort=2, samples_per_client=10, refill=refill)
-        owners = owners_of(of, data, "primary-label", 0)
+        owners = deal_samples(of, data, "primary-label", 0)
         shared[refill] = 100 - np.unique(np.concatenate([*owners.train, *owners.test])).size
     assert shared[False] == 0
     assert shared[True] > 0

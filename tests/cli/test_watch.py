@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parent / "reports"))
+sys.path.append(str(Path(__file__).parents[1] / "reports"))
 from made_run import SMALL, comparison, round_row
 
 from fedcohort import cli
@@ -43,22 +43,30 @@ def test_a_comparison_is_followed_chunk_by_chunk(tmp_path):
         os.utime(path, (1010 + 10 * number,) * 2)
         path.rename(path.with_suffix(".later"))
     following = follow(tmp_path)
-    now = following.look()
-    assert (now.done, now.rounds, now.left, now.lines, now.finished) == (0, 12, None, (), False)
+    now = following.snapshot()
+    assert (now.done, now.rounds, now.seconds_left, now.selectors, now.finished) == (
+        0,
+        12,
+        None,
+        (),
+        False,
+    )
     for number, path in enumerate(paths):
         path.with_suffix(".later").rename(path)
-        now = following.look()
+        now = following.snapshot()
         done = 4 * (number + 1)
         assert (now.done, now.finished) == (done, done == 12)
-        assert now.left == pytest.approx((12 - done) * 10 / 4)  # ten seconds for each four rounds
-        random = now.lines[1]
+        assert now.seconds_left == pytest.approx(
+            (12 - done) * 10 / 4
+        )  # ten seconds for each four rounds
+        random = now.selectors[1]
         rows = slice(6, 12)  # the second of two schemes, two partitions, three seeds
         assert random.success == pytest.approx(kept["valid"][:done, rows].mean())
         assert random.accuracy == pytest.approx(kept["accuracy"][done - 1, rows].mean())
-        assert [one.client for one in random.asked] == kept["clients"][done - 1, 6].astype(
+        assert [one.name for one in random.asked] == kept["clients"][done - 1, 6].astype(
             str
         ).tolist()
-        assert [one.came == "arrived" for one in random.asked] == kept["valid"][
+        assert [one.status == "arrived" for one in random.asked] == kept["valid"][
             done - 1, 6
         ].tolist()
 
@@ -115,14 +123,19 @@ def test_a_flower_run_is_followed_through_its_journal(call, tmp_path):
     (tmp_path / "run.json").write_text(
         '{"rounds": 4, "selector": "e3cs-0.5", "cohort_size": 2, "clients": 3}'
     )
-    assert follow(tmp_path).look().done == 0
+    assert follow(tmp_path).snapshot().done == 0
     rows = [
         round_row(1, {"a": "arrived", "b": "lost"}),
         round_row(2, {"a": "arrived", "c": "stopped"}),
     ]
     (tmp_path / "rounds.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    now = follow(tmp_path).look()
-    assert (now.done, now.rounds, now.left, now.finished) == (2, 4, 5.0, False)  # 2.5 s a round
+    now = follow(tmp_path).snapshot()
+    assert (now.done, now.rounds, now.seconds_left, now.finished) == (
+        2,
+        4,
+        5.0,
+        False,
+    )  # 2.5 s a round
     code, out, _ = call(tmp_path, "--once")
     assert code == 0
     assert "asked last: a c!stopped" in out
@@ -134,7 +147,7 @@ def test_a_terminal_gets_a_bar_and_names_every_scheme(tmp_path):
 
     comparison(tmp_path)
     console = Console(width=100, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
-    console.print(module.drawn(follow(tmp_path).look()))
+    console.print(module.draw_snapshot(follow(tmp_path).snapshot()))
     text = console.export_text()
     console.file.close()
     title, bar, header, *schemes = text.splitlines()

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from fedcohort import __version__, cli
-from fedcohort.files import load
-from fedcohort.lab.config import ComparisonConfig
-from fedcohort.lab.recorder import load_allocations
-from fedcohort.lab.simulation import SimulationConfig
+from fedcohort.lab.config import ComparisonConfig, SimulationConfig
+from fedcohort.lab.folder import load_simulation_results, read_simulation_settings
+from fedcohort.lab.recorder import read_allocations
 from fedcohort.paper import regret
 from fedcohort.paper.registry import NAMES
 from fedcohort.reports import figures
@@ -83,6 +82,10 @@ def in_a_process(*args, **env):
         env={**environ, **env},
         check=False,
     )
+
+
+def load(folder):
+    return read_simulation_settings(folder), load_simulation_results(folder)
 
 
 def contents(folder):
@@ -261,9 +264,9 @@ def test_a_folder_takes_the_same_settings_again_and_others_only_with_overwrite(c
 def test_probabilities_of_the_selectors_before_do_not_stay(call, tmp_path):
     simulate = ("simulate", *TINY, "--out", "run", "--overwrite", "--selectors")
     call(*simulate, "e3cs-0,random")
-    assert set(load_allocations(tmp_path / "run")) == {"e3cs-0"}
+    assert set(read_allocations(tmp_path / "run")) == {"e3cs-0"}
     call(*simulate, "random")
-    assert load_allocations(tmp_path / "run") == {}
+    assert read_allocations(tmp_path / "run") == {}
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -421,7 +424,7 @@ def test_an_interrupt_ends_with_code_130_and_leaves_nothing(call, tmp_path, monk
     def interrupted(setting, *rest):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "run", interrupted)
+    monkeypatch.setattr("fedcohort.lab.simulation.simulate", interrupted)
     code, out, err = call("simulate", *TINY, "--out", "run")
     assert (code, out) == (130, "")
     assert err.strip().startswith("error: interrupted")

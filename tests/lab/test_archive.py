@@ -1,10 +1,16 @@
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "experiments"))
 from made import result
 
 from fedcohort.lab import folder as rundir
-from fedcohort.lab.archive import KEPT, gather_results, identity, load, save, single_run
-from fedcohort.lab.config import ComparisonConfig, run_keys
+from fedcohort.lab.archive import COLUMNS, gather_results, identity, load, save, single_run
+from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.runs import run_keys
 
 
 def same(one, other):
@@ -15,7 +21,7 @@ def same(one, other):
             equal_nan=name in ("accuracy", "loss", "official"),
         )
         and getattr(one, name).dtype == getattr(other, name).dtype == kind
-        for name, kind in KEPT.items()
+        for name, kind in COLUMNS.items()
     )
     return arrays and one.config == other.config and one.provenance == other.provenance
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedcohort.lab.archive import identity, single_run
-from fedcohort.lab.config import RunKey, run_keys
-from fedcohort.lab.parts import AXES, blocks, part_folder, remaining_parts
+from fedcohort.lab.parts import AXES, part_folder, remaining_parts, split_into_blocks
+from fedcohort.lab.runs import RunKey, run_keys
 from fedcohort.paper.setting import setting
 
 EVERY = [
@@ -19,7 +19,7 @@ EVERY = [
 @given(st.sets(st.sampled_from(EVERY)))
 @settings(deadline=None, derandomize=True, max_examples=100)
 def test_blocks_are_full_products_that_hold_every_run_once(left):
-    found = blocks(sorted(left, key=EVERY.index))
+    found = split_into_blocks(sorted(left, key=EVERY.index))
     assert sorted((place for block in found for place in block), key=EVERY.index) == sorted(
         left, key=EVERY.index
     )

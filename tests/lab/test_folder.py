@@ -9,16 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcohort.files import atomic_write
+from fedcohort.files import atomic_write, read_toml, to_toml
 from fedcohort.lab import folder as rundir
-from fedcohort.lab.config import ComparisonConfig, RunKey, run_keys
+from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.runs import RunKey, run_keys
 
 QUICK = settings(max_examples=100, deadline=None)
 
 
 def test_the_default_settings_come_back_from_toml():
     assert (
-        ComparisonConfig.from_dict(tomllib.loads(rundir.to_toml(ComparisonConfig().as_dict())))
+        ComparisonConfig.from_dict(tomllib.loads(to_toml(ComparisonConfig().as_dict())))
         == ComparisonConfig()
     )
 
@@ -29,8 +30,8 @@ def test_settings_of_every_type_come_back_from_toml(tmp_path):
         samples_per_client=7, compiled=True, eta="auto", candidates=None, targets=(1.0,), learning_rate=1e-12,
     )  # fmt: skip
     rundir.write_settings(tmp_path, of.as_dict())
-    assert ComparisonConfig.from_dict(rundir.read_settings(tmp_path / "settings.toml")) == of
-    assert "candidates" not in rundir.read_settings(tmp_path / "settings.toml")
+    assert ComparisonConfig.from_dict(rundir.read_settings(tmp_path)) == of
+    assert "candidates" not in rundir.read_settings(tmp_path)
 
 
 @QUICK
@@ -47,7 +48,7 @@ def test_settings_of_every_type_come_back_from_toml(tmp_path):
     )
 )
 def test_flat_values_come_back_from_toml(values):
-    found = tomllib.loads(rundir.to_toml(values))
+    found = tomllib.loads(to_toml(values))
     assert found == values
     assert {name: type(value) for name, value in found.items()} == {
         name: type(value) for name, value in values.items()
@@ -67,14 +68,14 @@ def test_an_unknown_setting_gets_the_nearest_name():
 def test_a_settings_file_that_is_no_toml_is_refused_by_name(tmp_path, text):
     (tmp_path / "mine.toml").write_text(text)
     with pytest.raises(ValueError, match=r"mine\.toml must be a settings file in TOML, got"):
-        rundir.read_settings(tmp_path / "mine.toml")
+        read_toml(tmp_path / "mine.toml")
 
 
 def test_a_settings_file_that_is_not_there_or_not_text_is_refused_by_name(tmp_path):
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
     for name in ("none.toml", "bytes.toml"):
         with pytest.raises(ValueError, match=rf"{name} must be a settings file"):
-            rundir.read_settings(tmp_path / name)
+            read_toml(tmp_path / name)
 
 
 WRONG_TYPES = {

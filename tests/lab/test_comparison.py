@@ -3,9 +3,10 @@ import pytest
 
 from fedcohort.lab import folder as rundir
 from fedcohort.lab.archive import gather_results
-from fedcohort.lab.config import ComparisonConfig, run_keys
+from fedcohort.lab.comparison import load_chunk, load_comparison, read_config
+from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.progress import follow
-from fedcohort.lab.records import read_chunk, read_config, read_records
+from fedcohort.lab.runs import run_keys
 
 OF = ComparisonConfig(
     selectors=("random", "fedcs"),
@@ -47,16 +48,16 @@ def test_what_was_written_is_read_again(folder):
     assert read_config(folder) == OF
     rundir.save_records(folder, 2, chunk(3))
     assert {
-        name: len(values) for name, values in read_records(folder, OF).items()
+        name: len(values) for name, values in load_comparison(folder, OF).records.items()
     } == dict.fromkeys(chunk(), 5)
-    assert read_chunk(folder / "records" / "0000002.npz", OF)["accuracy"].shape == (3, 4)
+    assert load_chunk(folder / "records" / "0000002.npz", OF)["accuracy"].shape == (3, 4)
 
 
 @pytest.mark.parametrize("name", chunk())
 def test_records_without_something_are_refused_by_name(folder, name):
     rundir.save_records(folder, 0, {key: values for key, values in chunk().items() if key != name})
     with pytest.raises(ValueError, match=f"records must hold {name} of every round"):
-        read_records(folder, OF)
+        load_comparison(folder, OF)
 
 
 @pytest.mark.parametrize(
@@ -83,14 +84,14 @@ def test_records_that_cannot_be_of_the_run_are_refused(folder, damage, said):
         folder, 0, {name: np.asarray(values) for name, values in (chunk() | damage).items()}
     )
     for read in (
-        lambda: read_records(folder, OF),
-        lambda: read_chunk(folder / "records" / "0000000.npz", OF),
+        lambda: load_comparison(folder, OF),
+        lambda: load_chunk(folder / "records" / "0000000.npz", OF),
         lambda: gather_results(folder),
     ):
         with pytest.raises(ValueError, match=f"records.* must hold {said}"):
             read()
     with pytest.raises(ValueError, match="must hold"):
-        follow(folder).look()  # and does not wait for ever
+        follow(folder).snapshot()  # and does not wait for ever
 
 
 def test_a_chunk_of_other_things_than_the_one_before_is_refused(folder):

@@ -1,0 +1,34 @@
+"""`fedcohort bench`: measure on this machine."""
+
+from typing import Annotated
+
+import typer
+
+from fedcohort.bench import BENCHES
+from fedcohort.checks import check_choice
+from fedcohort.cli.console import print_json, print_table
+
+
+def bench(
+    name: Annotated[
+        str, typer.Argument(help=f"{', '.join(BENCHES)}.", autocompletion=lambda: list(BENCHES))
+    ] = "selection",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few repetitions and no ten million clients.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the table as JSON and nothing else.")
+    ] = False,
+) -> None:
+    """Measure this machine: medians with quartiles, ratios within one run.
+
+    Names: selection, learning.
+
+    Example: fedcohort bench selection
+    """
+    check_choice("name", name, BENCHES)
+    rows, about = BENCHES[name](quick)
+    if as_json:
+        print_json({"command": f"bench {name}", "about": about, "rows": rows})
+    else:
+        print_table(rows, f"bench {name}: {about}")

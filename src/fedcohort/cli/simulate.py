@@ -1,0 +1,110 @@
+"""`fedcohort simulate`: selection without training."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedcohort.cli.console import print_json, progress_bars, say, show
+from fedcohort.cli.pages import write_report_page
+from fedcohort.cli.parse import parse_eta, parse_numbers, parse_words
+from fedcohort.lab import simulation as library
+from fedcohort.lab.config import SimulationConfig
+from fedcohort.lab.recorder import AllocationRecorder
+from fedcohort.lab.summary import simulation_rows
+from fedcohort.paper import figure3, figure4
+from fedcohort.paper.registry import Experiment
+from fedcohort.paper.simulated import report_of
+from fedcohort.reports.pages.simulation import findings
+from fedcohort.reports.report import write
+from fedcohort.selection.sampling import SAMPLERS
+from fedcohort.world.registry import WORLDS
+
+DEFAULT = SimulationConfig()
+DEFAULT_RATES = ",".join(map(str, DEFAULT.rates))
+
+
+def simulate(
+    selectors: Annotated[
+        str, typer.Option(help="Comma-separated names, or 'default'; see `fedcohort list`.")
+    ] = "default",
+    clients: Annotated[int, typer.Option(help="Number of clients, K.")] = DEFAULT.clients,
+    cohort: Annotated[int, typer.Option(help="Clients asked per round, k.")] = DEFAULT.cohort,
+    rounds: Annotated[int, typer.Option(help="Number of rounds, T.")] = DEFAULT.rounds,
+    seeds: Annotated[
+        int, typer.Option(help="Number of runs, each with its own world.")
+    ] = DEFAULT.seeds,
+    first_seed: Annotated[
+        int, typer.Option(help="Seed of the first run; the others count up.")
+    ] = DEFAULT.first_seed,
+    rates: Annotated[
+        str, typer.Option(help="Success rate of each class of clients.")
+    ] = DEFAULT_RATES,
+    world: Annotated[
+        str, typer.Option(help=f"Which clients would answer: {', '.join(WORLDS)}.")
+    ] = DEFAULT.world,
+    world_file: Annotated[
+        str | None, typer.Option(help="File of recorded rounds, for --world recorded.")
+    ] = None,
+    eta: Annotated[
+        str, typer.Option(help="Learning rate of E3CS, or 'auto' for the theorem's.")
+    ] = str(DEFAULT.eta),
+    sampler: Annotated[
+        str, typer.Option(help=f"{', '.join(SAMPLERS)} (the paper's).")
+    ] = DEFAULT.sampler,
+    out: Annotated[Path, typer.Option(help="Folder for results and figures.")] = Path(
+        "runs/simulate"
+    ),
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace results of other settings there.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the table as JSON and nothing else.")
+    ] = False,
+) -> None:
+    """Play selectors without training: success ratio, CEP and fairness.
+
+    Example: fedcohort simulate --selectors e3cs-0.5,random --seeds 50 --sampler successive
+    """
+    config = SimulationConfig(
+        selectors=DEFAULT.selectors if selectors == "default" else parse_words(selectors),
+        clients=clients,
+        cohort=cohort,
+        rounds=rounds,
+        seeds=seeds,
+        first_seed=first_seed,
+        rates=parse_numbers("rates", rates),
+        eta=parse_eta(eta),
+        sampler=sampler,
+        world=world,
+        world_file=world_file,
+    )
+    with progress_bars() as on_progress:
+        simulation = library.load_or_simulate(
+            "simulate",
+            config,
+            out,
+            run=library.simulate,
+            overwrite=overwrite,
+            on_progress=on_progress,
+            recorder=AllocationRecorder(rounds),
+        )
+
+    experiment = Experiment(
+        config,
+        library.simulate,
+        simulation_rows,
+        lambda *played: figure3.report(*played) | figure4.report(*played),
+        figure4.CAPTION,
+    )
+    report = report_of("simulate", experiment, simulation.results, {})
+    figures = write(report, out)
+    page = write_report_page(findings(simulation), out)
+    if as_json:
+        rows = report.numbers["summary"]
+        settings = config.as_dict()
+        print_json({"command": "simulate", "folder": out, "settings": settings, "rows": rows})
+        return
+    show(report, figures)
+    say(f"Results: {out}")
+    say(page)

@@ -1,0 +1,36 @@
+"""Files of any kind: written whole or not at all, and read back without running code.
+
+These modules know formats (npz, JSON, TOML, CSV, safetensors) and no file names. What a run
+folder holds is known to `fedcohort.lab.folder` alone.
+"""
+
+from fedcohort.files.arrays import load_arrays, save_arrays
+from fedcohort.files.paths import atomic_write, check_folder, digest_file, locked
+from fedcohort.files.state import load_state, save_state
+from fedcohort.files.text import (
+    read_json_lines,
+    read_json_table,
+    read_toml,
+    save_csv,
+    to_toml,
+    write_json,
+    write_text,
+)
+
+__all__ = [
+    "atomic_write",
+    "check_folder",
+    "digest_file",
+    "load_arrays",
+    "load_state",
+    "locked",
+    "read_json_lines",
+    "read_json_table",
+    "read_toml",
+    "save_arrays",
+    "save_csv",
+    "save_state",
+    "to_toml",
+    "write_json",
+    "write_text",
+]

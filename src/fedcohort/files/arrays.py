@@ -1,0 +1,56 @@
+"""Arrays in npz files, without pickle."""
+
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fedcohort.files.paths import atomic_write
+
+UNREADABLE = (OSError, ValueError, EOFError, TypeError, zlib.error, zipfile.BadZipFile)
+
+
+def save_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Write named arrays as one compressed npz file.
+
+    Args:
+        path: The file to write.
+        arrays: Arrays of numbers or strings, by name.
+
+    Raises:
+        ValueError: If an array holds objects, which only pickle could store.
+    """
+    for name, values in arrays.items():
+        if values.dtype.hasobject:
+            raise ValueError(f"{path} cannot keep {name!r}, an array of objects")
+    with atomic_write(path) as draft, draft.open("wb") as file:
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # no array is called "file"
+
+
+def load_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of an npz file, by name.
+
+    Args:
+        path: The file to read.
+
+    Raises:
+        ValueError: If the file is missing, damaged, or holds anything but plain arrays.
+    """
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+    except UNREADABLE as error:
+        reason = str(error)
+        if "pickle" in reason:
+            # NumPy's own message advises to trust the file.
+            reason = "objects, not arrays of numbers or words"
+        raise ValueError(f"{path} must be a results file of fedcohort, got: {reason}") from None
+
+    for name, values in arrays.items():
+        if not isinstance(values, np.ndarray):
+            raise ValueError(f"{path} must hold arrays alone, got {name!r}")
+    return arrays

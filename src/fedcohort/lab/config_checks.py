@@ -1,0 +1,198 @@
+"""What the settings of a comparison and of a simulation must be, each check written once."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from fedcohort.aggregation.registry import AGGREGATIONS
+from fedcohort.checks import MAX_COUNT, check_choice, check_int, check_positive, check_range
+from fedcohort.data import DATASETS, PARTITIONS
+from fedcohort.data.scaling import SCALINGS
+from fedcohort.selection.registry import SELECTORS
+from fedcohort.selection.sampling import SAMPLERS
+from fedcohort.world.registry import WORLDS
+
+if TYPE_CHECKING:
+    from fedcohort.lab.config import ComparisonConfig, Config, SimulationConfig
+
+DEFAULT_WORLD = "bernoulli"
+LAST_SEED = 2**62  # a seed must fit TOML's integers, with room to count up
+
+Check = Callable[[str, Any], Any]  # refuses a value, by the name of its setting
+
+
+def _within(low: float, high: float) -> Check:
+    return partial(check_range, low=low, high=high)
+
+
+def _one_of(options: Any) -> Check:
+    def check(name: str, value: Any) -> None:
+        check_choice(name.removesuffix("s"), value, options)
+
+    return check
+
+
+def _check_eta(name: str, value: Any) -> None:
+    if value != "auto":
+        check_positive(name, value)
+
+
+def _check_max_norm(name: str, value: Any) -> None:
+    if not value > 0:
+        raise ValueError(f"{name} must be above 0, got {value!r}")
+
+
+_check_count: Check = partial(check_int, low=1, high=MAX_COUNT)
+
+SHARED_CHECKS: dict[str, Check] = {
+    "rounds": _check_count,
+    "seeds": _check_count,
+    "first_seed": partial(check_int, low=0),
+    "sampler": _one_of(SAMPLERS),
+    "selectors": _one_of(list(SELECTORS)),
+    "eta": _check_eta,
+    "rates": _within(0.0, 1.0),
+    "world": _one_of(WORLDS),
+}
+COMPARISON_CHECKS: dict[str, Check] = {
+    "partitions": _one_of(list(PARTITIONS)),
+    "aggregations": _one_of(list(AGGREGATIONS)),
+    "scaling": _one_of(SCALINGS),
+    "first_seed": partial(check_int, low=0, high=LAST_SEED),
+    "batch_size": _check_count,
+    "epochs": _check_count,
+    "evaluate_every": _check_count,
+    "checkpoint_every": _check_count,
+    "samples_per_client": _check_count,
+    "slots": _check_count,
+    "official_every": partial(check_int, low=0),
+    "max_norm": _check_max_norm,
+    "learning_rate": check_positive,
+    "seconds_per_epoch": check_positive,
+    "server_rate": check_positive,
+    "deadline": check_positive,
+    "targets": _within(0.0, 1.0),
+    "mus": _within(0.0, 1e6),
+    "momentum": _within(0.0, 1.0),
+    "server_momentum": _within(0.0, 1.0),
+    "test_fraction": _within(0.0, 0.9),
+    "jitter": _within(0.0, 10.0),
+}
+REPEATABLE = ("rates", "epochs")  # a value may stand there twice
+SHOWN_ROUNDED = ("mus", "targets")  # two values with one rounded name would share a column
+
+
+def check_comparison(config: "ComparisonConfig") -> None:
+    """Check all settings of a comparison.
+
+    Raises:
+        ValueError: If a setting has the wrong type or lies outside its bounds.
+    """
+    _check_types(config)
+    _check_learning(config)
+    _check_lists(config, ("partitions", "aggregations", "mus", "epochs", "targets"))
+    _check_shared(config)
+    _check_fields(config, COMPARISON_CHECKS)
+    if not config.dataset.endswith(".npz"):
+        check_choice("dataset", config.dataset, DATASETS)
+    if config.candidates is not None:
+        check_int("candidates", config.candidates, config.cohort, config.clients)
+    if config.precision != "float32" and config.device == "cpu":
+        raise ValueError(f"precision must be float32 on a CPU, got {config.precision!r}")
+
+
+def check_simulation(config: "SimulationConfig") -> None:
+    """Check all settings of a simulation.
+
+    Raises:
+        ValueError: If a setting lies outside its bounds.
+    """
+    _check_shared(config)
+    for name in config.selectors:
+        scheme = SELECTORS[name].selector
+        if scheme.needs_losses or scheme.probes_losses:
+            raise ValueError(
+                "selector must need no losses where nothing is trained, "
+                f"got {name!r}; `compare` trains"
+            )
+
+
+def _check_fields(config: "Config", checks: Mapping[str, Check]) -> None:
+    """Apply each check to its setting, or to every value of a list; None is not checked."""
+    for name, check in checks.items():
+        value = getattr(config, name)
+        if value is None:
+            continue
+        values = value if isinstance(value, tuple) else (value,)
+        for part in values:
+            check(name, part)
+
+
+def _check_lists(config: "Config", names: Sequence[str]) -> None:
+    """Refuse lists that are empty or name something twice."""
+    for name in names:
+        values = getattr(config, name)
+        words = {_word(name, value) for value in values}
+        has_duplicates = len(words) < len(values) and name not in REPEATABLE
+        if not values or has_duplicates:
+            message = f"{name} must be a list of at least one, each once, got {list(values)}"
+            raise ValueError(message)
+
+
+def _word(name: str, value: Any) -> Any:
+    if name in SHOWN_ROUNDED and isinstance(value, float):
+        return f"{value:g}"
+    return value
+
+
+def _check_shared(config: "Config") -> None:
+    """Check the settings that both configurations have."""
+    _check_lists(config, ("selectors", "rates"))
+    least = len(config.rates) if config.world_file is None else 1
+    check_int("clients", config.clients, least, MAX_COUNT)
+    check_int("cohort", config.cohort, 1, config.clients)
+    _check_fields(config, SHARED_CHECKS)
+    if config.world == DEFAULT_WORLD and config.world_file is not None:
+        raise ValueError(
+            f"world_file must not be given for the world {config.world!r}, got {config.world_file}"
+        )
+
+
+def _check_learning(config: "ComparisonConfig") -> None:
+    """Refuse names that the learning part does not know.
+
+    Without PyTorch nothing can be trained, and settings that are read were checked when written.
+    """
+    try:
+        # Imported here, not at the top: `--help` must not load PyTorch.
+        from fedcohort.learning.models import MODELS
+        from fedcohort.learning.options import MODES, PRECISIONS
+    except ModuleNotFoundError:
+        return
+    check_choice("model", config.model, MODELS)
+    check_choice("precision", config.precision, PRECISIONS)
+    check_choice("mode", config.mode, MODES)
+
+
+def _check_types(config: "ComparisonConfig") -> None:
+    """Refuse values of another type than the default's; whole numbers count as numbers."""
+    for setting in fields(config):
+        value = getattr(config, setting.name)
+        allowed = _allowed_types(setting.name, setting.default)
+        is_misplaced_bool = isinstance(value, bool) and bool not in allowed
+        if is_misplaced_bool or not isinstance(value, allowed):
+            words = " or ".join(kind.__name__ for kind in allowed).replace("tuple", "list")
+            raise ValueError(f"{setting.name} must be a {words}, got {value!r}")
+
+
+def _allowed_types(name: str, default: Any) -> tuple[type, ...]:
+    if name == "world_file":
+        return (str, type(None))
+    if name == "eta":
+        return (int, float, str)
+    if default is None:
+        return (int, float, type(None))
+    if isinstance(default, float):
+        return (int, float)
+    return (type(default),)

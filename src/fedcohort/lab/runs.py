@@ -1,0 +1,89 @@
+"""The runs of a comparison in the order of the batch axis, and the groups that are compared."""
+
+from dataclasses import dataclass
+from itertools import product
+
+from fedcohort.lab.config import ComparisonConfig
+
+
+@dataclass(frozen=True)
+class RunKey:
+    """Which run a row of the batch axis is."""
+
+    selector: str
+    partition: str
+    aggregation: str
+    mu: float
+    seed: int
+
+
+def run_keys(config: ComparisonConfig) -> list[RunKey]:
+    """Return all runs in the order of the batch axis; those of one selector stand together.
+
+    Example:
+        >>> from fedcohort.lab.config import ComparisonConfig
+        >>> config = ComparisonConfig(selectors=("random",), partitions=("iid",), seeds=2)
+        >>> [(key.aggregation, key.seed) for key in run_keys(config)]
+        [('paper', 0), ('paper', 1), ('normalised', 0), ('normalised', 1)]
+    """
+    seeds = range(config.first_seed, config.first_seed + config.seeds)
+    axes = (config.selectors, config.partitions, config.aggregations, config.mus, seeds)
+    return [RunKey(*values) for values in product(*axes)]
+
+
+@dataclass(frozen=True)
+class RunGroup:
+    """Runs that differ in selector and seed alone, so that their selectors can be compared.
+
+    Attributes:
+        partition: How the samples were dealt.
+        aggregation: How updates were averaged.
+        mu: FedProx's coefficient.
+        shows_mu: Whether the label names mu; it does where a comparison has several.
+        rows: Rows of the batch axis by selector, in the order of the seeds.
+        seeds: The seeds, in the order of the rows.
+    """
+
+    partition: str
+    aggregation: str
+    mu: float
+    shows_mu: bool
+    rows: dict[str, list[int]]
+    seeds: list[int]
+
+    @property
+    def label(self) -> str:
+        """The one name of a group in tables, figures and pages."""
+        return group_label(self.partition, self.aggregation, self.mu if self.shows_mu else None)
+
+
+def group_label(partition: str, aggregation: str, mu: float | None = None) -> str:
+    """Return the name of a group of runs; None leaves mu out.
+
+    Example:
+        >>> group_label("iid", "paper", 0.5)
+        'iid data, paper rule, mu 0.5'
+    """
+    label = f"{partition} data, {aggregation} rule"
+    return label if mu is None else f"{label}, mu {mu:g}"
+
+
+def run_groups(config: ComparisonConfig) -> list[RunGroup]:
+    """Return the groups of a comparison's runs: one per partition, aggregation and mu."""
+    rows: dict[tuple[str, str, float], dict[str, list[int]]] = {}
+    for row, key in enumerate(run_keys(config)):
+        by_selector = rows.setdefault((key.partition, key.aggregation, key.mu), {})
+        by_selector.setdefault(key.selector, []).append(row)
+
+    groups = []
+    for partition, aggregation, mu in product(config.partitions, config.aggregations, config.mus):
+        group = RunGroup(
+            partition,
+            aggregation,
+            mu,
+            shows_mu=len(config.mus) > 1,
+            rows=rows[partition, aggregation, mu],
+            seeds=list(range(config.first_seed, config.first_seed + config.seeds)),
+        )
+        groups.append(group)
+    return groups

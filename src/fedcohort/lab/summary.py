@@ -1,0 +1,123 @@
+"""The tables of a comparison and of a simulation: one row per selector, means over seeds."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fedcohort.arrays import Floats, Ints
+from fedcohort.lab.config import ComparisonConfig, SimulationConfig, client_classes
+from fedcohort.lab.runs import RunGroup, run_groups
+from fedcohort.lab.simulation import SimulationResult
+from fedcohort.metrics import class_quartiles, first_at, jain
+from fedcohort.statistics import sd
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+Row = dict[str, Any]
+
+
+def comparison_rows(config: ComparisonConfig, records: Arrays) -> list[Row]:
+    """Return the table of a comparison.
+
+    Args:
+        config: The comparison's settings.
+        records: Its records [T, runs, ...] by name, as `load_records` returns them.
+
+    Returns:
+        One row per partition, aggregation, mu and selector. A target that a run never reached
+        makes the mean nan.
+    """
+    rows = []
+    for group in run_groups(config):
+        for selector in config.selectors:
+            runs = group.rows[selector]
+            own = {name: values[:, runs] for name, values in records.items()}
+            rows.append(_comparison_row(config, group, selector, own))
+    return rows
+
+
+def _comparison_row(
+    config: ComparisonConfig, group: RunGroup, selector: str, records: Arrays
+) -> Row:
+    row: Row = {"partition": group.partition, "aggregation": group.aggregation}
+    if group.shows_mu:
+        row["mu"] = group.mu
+    row["selector"] = selector
+
+    accuracy = records["accuracy"]
+    elapsed = np.cumsum(records["seconds"], axis=0)
+    for target in config.targets:
+        rounds = first_at(accuracy, target)
+        row[f"rounds to {target:g}"] = float(rounds.mean())
+        row[f"time to {target:g}"] = float(_seconds_at(rounds, elapsed).mean())
+
+    counts = count_asked(records["clients"], config.clients)
+    row["final"] = float(accuracy[-1].mean())
+    row["sd"] = sd(accuracy[-1])
+    row["success"] = float(records["valid"].mean())
+    row["Jain"] = float(jain(counts).mean())
+    row["wasted s"] = float(records["wasted_seconds"].sum(axis=0).mean())
+    row["wasted MB"] = float(records["wasted_bytes"].sum(axis=0).mean() / 1e6)
+    return row
+
+
+def _seconds_at(rounds: Floats, elapsed: Floats) -> Floats:
+    """Return the time at which each run had played so many rounds; nan where it never did."""
+    seconds = np.full(rounds.shape, np.nan)
+    for run, count in enumerate(rounds):
+        if not np.isnan(count):
+            seconds[run] = elapsed[int(count) - 1, run]
+    return seconds
+
+
+def count_asked(clients: Ints, num_clients: int) -> Ints:
+    """Return how often each run asked each client.
+
+    Args:
+        clients: Who was asked [T, runs, k].
+        num_clients: Number of clients, K.
+
+    Returns:
+        Counts [runs, K].
+    """
+    counts = [np.bincount(run.ravel(), minlength=num_clients) for run in clients.swapaxes(0, 1)]
+    return np.stack(counts)
+
+
+def accuracy_curves(config: ComparisonConfig, records: Arrays) -> dict[str, dict[str, Floats]]:
+    """Return accuracy [S, T] by group of runs and selector, for the figures."""
+    curves: dict[str, dict[str, Floats]] = {}
+    for group in run_groups(config):
+        curves[group.label] = {}
+        for selector in config.selectors:
+            curves[group.label][selector] = records["accuracy"][:, group.rows[selector]].T
+    return curves
+
+
+def simulation_rows(config: SimulationConfig, results: Mapping[str, SimulationResult]) -> list[Row]:
+    """Return the table of a simulation.
+
+    Args:
+        config: The simulation's settings.
+        results: What came of each selector.
+
+    Returns:
+        One row per selector. "asked, by class" is how often the median client of each class was
+        asked, the first class first.
+    """
+    classes = client_classes(config)
+    rows = []
+    for name, result in results.items():
+        cep = result.successes.sum(axis=-1)
+        medians = class_quartiles(result.counts, classes)[:, 1]
+        row: Row = {
+            "selector": name,
+            "success ratio": float(cep.mean() / (config.rounds * config.cohort)),
+            "CEP": float(cep.mean()),
+            "CEP sd": sd(cep.astype(np.float64)),
+            "Jain": float(jain(result.counts).mean()),
+            "asked, by class": "/".join(f"{median:.0f}" for median in medians),
+        }
+        rows.append(row)
+    return rows

@@ -1,0 +1,71 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from torch import nn
+
+from fedcohort.learning import Engine, Options, make_model
+
+from .small import SGD, TRAIN, make_data, make_engine, make_runs
+
+
+def test_samples_that_there_are_not_are_refused_by_name_bound_and_value():
+    x, y = make_data()
+    last = len(y) - 1
+    with pytest.raises(ValueError, match=f"x and y must be equally long, got {len(x)} and {last}"):
+        make_engine(y=y[:-1])
+
+    beyond = replace(make_runs()[0], train=[*TRAIN[:3], np.array([0, last + 1])])
+    with pytest.raises(ValueError, match=f"train must be between 0 and {last}, got {last + 1}"):
+        make_engine(runs=[beyond])
+
+    negative = replace(make_runs()[0], test=np.array([2, -1]))
+    with pytest.raises(ValueError, match=f"test must be between 0 and {last}, got -1"):
+        make_engine(runs=[negative])
+
+
+@pytest.mark.parametrize("label", [-100, 3])
+def test_labels_that_are_no_class_are_refused(label):
+    _, y = make_data()
+    y[5] = label
+    with pytest.raises(ValueError, match=f"y must be between 0 and 2, got {label}"):
+        make_engine(y=y)
+
+
+def test_inputs_and_labels_of_other_types_are_refused():
+    x, y = make_data()
+    message = r"x must be float32 and y int64, got torch\.float32 and torch\.int32"
+    with pytest.raises(ValueError, match=message):
+        make_engine(y=y.int())
+    message = r"x must be float32 and y int64, got torch\.float64 and torch\.int64"
+    with pytest.raises(ValueError, match=message):
+        make_engine(x=x.double())
+
+
+def test_as_many_models_as_runs_are_needed():
+    x, y = make_data()
+    with pytest.raises(ValueError, match=r"modules must be one per run, .*, got 0 for 0 runs"):
+        Engine([], x, y, [], SGD)
+    model = make_model("mlp", (5,), 3, 0)
+    with pytest.raises(ValueError, match=r"modules must be one per run, .*, got 1 for 2 runs"):
+        Engine([model], x, y, make_runs(), SGD, Options(mode="one-by-one"))
+
+
+def test_models_without_parameters_are_refused():
+    x, y = make_data()
+    message = "modules must have the same parameters, at least one, got 0 in Identity"
+    with pytest.raises(ValueError, match=message):
+        Engine([nn.Identity() for _ in make_runs()], x, y, make_runs(), SGD)
+
+
+def test_runs_of_unequal_numbers_of_clients_are_refused():
+    fewer = replace(make_runs()[1], train=TRAIN[:3], epochs=np.array([1, 1, 1]))
+    with pytest.raises(ValueError, match="runs must have as many clients each, 4, got 3"):
+        make_engine(runs=[make_runs()[0], fewer])
+
+
+def test_the_check_leaves_a_model_in_the_mode_it_was_in():
+    x, y = make_data()
+    model = make_model("mlp", (5,), 3, 0).train()
+    Engine([model], x, y, make_runs()[:1], SGD, Options(mode="one-by-one"))
+    assert model.training
