@@ -94,8 +94,8 @@ def test_the_same_seed_gives_the_same_run(runs):
 def test_counts_and_successes_are_those_of_fedcohort_simulate(runs):
     setting = SimulationConfig(
         ("e3cs-0.5",),
-        num_clients=CLIENTS,
-        cohort_size=COHORT,
+        clients=CLIENTS,
+        cohort=COHORT,
         rounds=ROUNDS,
         seeds=1,
         first_seed=SEED,
