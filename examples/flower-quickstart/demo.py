@@ -15,7 +15,7 @@ from typing import Any
 from local_federation import LocalFederation
 from rich.console import Console
 
-from fedcohort.lab.folder import load_journal
+from fedcohort.lab.folder import journal_path, load_journal
 
 APP = Path(__file__).parent
 FAULTS = {"0": "", "1": "", "2": "", "3": "slow", "4": "broken"}
@@ -100,7 +100,7 @@ class Demonstration:
 
     def show_new_rounds(self) -> None:
         """Print the rounds that have ended since the last call."""
-        if not (self.state / "rounds.jsonl").exists():
+        if not journal_path(self.state).exists():
             return
         for row in load_journal(self.state)[len(self.rows) :]:
             self.rows.append(row)

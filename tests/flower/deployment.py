@@ -1,7 +1,7 @@
 """Runs of the test app on real processes, and what a run must have been.
 
-What a run must have been is worked out here from its journal: who arrived gives the model, and a new
-selector with the same outcomes gives the state.
+What a run must have been is worked out here from its journal: who arrived gives the model, and a
+new selector with the same outcomes gives the state.
 """
 
 import json

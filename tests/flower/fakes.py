@@ -60,7 +60,16 @@ class Clock:
 
 @dataclass
 class FakeClient:
-    """Answers messages: `says` its name, None for an app without that question; None as an answer is silence."""
+    """Answers messages; an answer of None is silence.
+
+    Attributes:
+        says: Its name; None for an app that does not know the query.
+        train: What it answers to a training message.
+        evaluate: What it answers to an evaluation message.
+        delay: Seconds until it answers.
+        query_delay: Seconds until it says its name.
+        deaf: Whether it answers nothing at all.
+    """
 
     says: str | None = ""
     train: Callable[[Message], Answer] = lambda message: None
@@ -76,7 +85,8 @@ class FakeClient:
         if kind.startswith("query"):
             unknown = Error(
                 RAISED,
-                "Traceback\nValueError: no query function registered with name 'fedcohort_identity'",
+                "Traceback\n"
+                "ValueError: no query function registered with name 'fedcohort_identity'",
             )
             said = (
                 unknown
@@ -89,7 +99,7 @@ class FakeClient:
 
 @dataclass
 class FakeGrid(Grid):
-    """A SuperLink: keeps messages until they are pulled or expire, refuses answers to expired ones."""
+    """A SuperLink: keeps messages until they are pulled or expire, and refuses late answers."""
 
     clock: Clock
     nodes: dict[int, NodeInfo] = field(default_factory=dict)
@@ -269,7 +279,10 @@ def round_of(message: Message) -> int:
 def learner(
     number: int, fails: Callable[[int], bool] = lambda round: False, dtype: Any = None
 ) -> FakeClient:
-    """A client that moves half way to its own target, has number + 1 examples, and fails in the rounds it is told to."""
+    """A client that moves half way to its own target, number + 1, and fails in some rounds.
+
+    It has number + 1 examples.
+    """
 
     def train(message: Message) -> Answer:
         if fails(round_of(message)):

@@ -42,7 +42,7 @@ TYPED = {
 
 
 def typed(clock, strategy, sent, aggregation="wrapped", rounds=3):
-    """A run with clients that keep the types they are sent, of which all must arrive every time; the model it ends with."""
+    """The last model of a run in which all clients keep the types sent and always arrive."""
     run = cohort_strategy(strategy, aggregation=aggregation)
     result = run.start(federation(clock, 4), sent, num_rounds=rounds)
     assert run.training.totals.arrived == 3 * rounds
@@ -239,7 +239,8 @@ def test_the_paper_aggregation_counts_the_missing_as_the_current_model(clock):
     result = cohort_strategy(cohort_size=2, aggregation="paper").start(
         grid, record(w=[0.0]), num_rounds=2
     )
-    # round 1: 1/3 * 1/2 + 2/3 * 1 = 5/6; round 2: client 0 alone moves it by 1/3 * (1 - 5/6) / 2 = 1/36
+    # round 1: 1/3 * 1/2 + 2/3 * 1 = 5/6
+    # round 2: client 0 alone moves it by 1/3 * (1 - 5/6) / 2 = 1/36
     assert result.arrays["w"].numpy() == pytest.approx([5 / 6 + 1 / 36])
     assert result.train_metrics_clientapp[2]["train_loss"] == 1.0
 

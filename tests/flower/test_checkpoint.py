@@ -136,10 +136,17 @@ def test_a_state_of_another_selector_is_refused(clock, tmp_path, options, told):
 
 def test_models_of_every_kind_of_array_come_back(tmp_path):
     arrays = {
-        "half": np.array([1.5], np.float16), "single": np.ones((2, 3), np.float32), "count": np.array(7),
-        "flags": np.array([True, False]), "bytes": np.arange(5, dtype=np.uint8), "none": np.zeros((0, 3)),
-        "a/b": np.ones(1), "": np.ones(2), "ü": np.ones(3), "fortran": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
-    }  # fmt: skip
+        "half": np.array([1.5], np.float16),
+        "single": np.ones((2, 3), np.float32),
+        "count": np.array(7),
+        "flags": np.array([True, False]),
+        "bytes": np.arange(5, dtype=np.uint8),
+        "none": np.zeros((0, 3)),
+        "a/b": np.ones(1),
+        "": np.ones(2),
+        "ü": np.ones(3),
+        "fortran": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+    }
     state = {
         "round": 1,
         "model": arrays,

@@ -57,7 +57,7 @@ def federation(quick, tmp_path_factory):
 
 @pytest.fixture
 def lab(federation):
-    """A SuperLink and four SuperNodes, whatever the test before left; nothing of what Flower lists is dead."""
+    """A SuperLink and four SuperNodes that are alive, whatever the test before left."""
     for name in set(federation.processes) - {"superlink", *FOUR}:
         federation.stop(name)
     if "superlink" not in federation.processes:
@@ -69,7 +69,7 @@ def lab(federation):
 
 
 def test_what_cannot_run_says_why(bare, tmp_path):
-    """No SuperNode; a selector nobody knows; the checkpoint of another model: each ends the run and names what was given."""
+    """No SuperNode, an unknown selector, and the checkpoint of another model each end the run."""
     assert not online(bare)
     other = {
         "round": 3,
@@ -91,7 +91,8 @@ def test_what_cannot_run_says_why(bare, tmp_path):
             (unknown, "'e3cs-0.55'"),
             (
                 another,
-                f"{tmp_path / 'other'} must hold a checkpoint of this model, got another: 'w' is float32[4] here and",
+                f"{tmp_path / 'other'} must hold a checkpoint of this model, got another: "
+                "'w' is float32[4] here and",
             ),
             (another, "float32[5] there"),
         ]:
@@ -243,7 +244,10 @@ def test_a_killed_superlink_is_started_again_and_the_run_resumes(lab, tmp_path):
 
 
 def test_a_killed_supernode_is_lost_once_and_comes_back_with_its_weight(lab, tmp_path):
-    """Last on this federation: Flower lists the dead node for another minute, and the next run would wait for its name."""
+    """Last on this federation, because Flower lists the dead node for another minute.
+
+    The next run would wait for its name.
+    """
     with Run(
         lab, tmp_path, {"clients": 4, "seed": 7, "rounds": 6, "trouble": "dies"}, hold=(2, 3, 4)
     ) as run:

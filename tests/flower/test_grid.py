@@ -218,7 +218,8 @@ def test_stock_fedavg_keeps_the_deadline_on_it(clock):
     start, sent = clock.now, record(w=[0.0, 4.0])
     result = FedAvg(fraction_evaluate=0.0).start(DeadlineGrid(grid, 1.0), sent, num_rounds=2)
     assert clock.now - start == pytest.approx(2 * 1.01, abs=2 * TOLERANCE)
-    # clients 0 and 1 move half way to 1 and 2, weights 1/3 and 2/3: x -> x/2 + (1 + 2*2) / 6; twice: x/4 + 3/2 * 5/6
+    # clients 0 and 1 move half way to 1 and 2, weights 1/3 and 2/3: x -> x/2 + (1 + 2*2) / 6
+    # twice: x/4 + 3/2 * 5/6
     assert result.arrays["w"].numpy() == pytest.approx([1.25, 2.25])
     assert grid.left_behind == []
 

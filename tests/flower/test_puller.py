@@ -93,7 +93,7 @@ def test_what_was_never_fetched_is_removed_through_grids_of_ours_too(clock):
 
 
 class Lying(Remote):
-    """Some nodes answer with bytes that are no message, or name another message as the one they answer."""
+    """Some nodes answer with bytes that are no message, or claim to answer another message."""
 
     lies: dict  # by node: what is raised, or the node whose message is named
 

@@ -1,4 +1,7 @@
-"""Flower's simulation engine, as real processes: the same seed is the same world, here, twice, and in `fedcohort simulate`."""
+"""Flower's simulation engine, as real processes.
+
+The same seed gives the same world: in two runs here, and in `fedcohort simulate`.
+"""
 
 import numpy as np
 import pytest
@@ -25,7 +28,11 @@ PARTITIONS = {str(place): {"number": float(place), "examples": 10} for place in 
 
 @pytest.fixture(scope="module")
 def runs(quick, tmp_path_factory):
-    """All runs side by side, over: two with the same seed, one without saying how many clients there are, FedAdam, stock."""
+    """Four finished runs that ran side by side.
+
+    Two have the same seed, one of them without an announced number of clients; one is FedAdam, and
+    one is Flower's own FedAvg.
+    """
     folder = tmp_path_factory.mktemp("simulation")
     common = {
         "clients": CLIENTS,
@@ -87,8 +94,8 @@ def test_the_same_seed_gives_the_same_run(runs):
 def test_counts_and_successes_are_those_of_fedcohort_simulate(runs):
     setting = SimulationConfig(
         ("e3cs-0.5",),
-        num_clients=CLIENTS,
-        cohort_size=COHORT,
+        clients=CLIENTS,
+        cohort=COHORT,
         rounds=ROUNDS,
         seeds=1,
         first_seed=SEED,
@@ -105,7 +112,10 @@ def test_the_average_of_those_that_answered_is_the_model(runs):
 
 
 def test_a_wrapped_fedadam_moves_as_fedadam_does(runs):
-    """Kingma and Ba's rule by hand, on the average of those that answered; a round in which none did moves nothing."""
+    """Kingma and Ba's rule by hand, on the average of those that answered.
+
+    A round in which nobody answered moves nothing.
+    """
     model, mean, square = 0.0, 0.0, 0.0
     for row in runs["adam"].rows:
         came = [

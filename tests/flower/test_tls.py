@@ -1,4 +1,4 @@
-"""TLS and authenticated SuperNodes, as real processes: who is registered is known by its name, all others stay outside."""
+"""TLS and authenticated SuperNodes, as real processes: only registered nodes take part."""
 
 import shutil
 import subprocess
@@ -57,7 +57,7 @@ def keys(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def lab(quick, keys, tmp_path_factory):
-    """A SuperLink with TLS, two registered SuperNodes, one with a key nobody knows, one that trusts another authority."""
+    """A SuperLink with TLS, two registered SuperNodes, an unknown one, and a misled one."""
     ours, theirs = keys
     folder = tmp_path_factory.mktemp("tls")
     shutil.copy(ours / "ca.crt", folder)

@@ -53,11 +53,24 @@ def test_every_client_gets_the_fate_it_deserves():
         plain(loss=0.25),
     )
     assert [verdict.status for verdict in verdicts] == [
-        "arrived", "lost", "lost", "lost", "lost", "lost", "stopped", "failed", "failed", "rejected", "arrived",
-    ]  # fmt: skip
+        "arrived",
+        "lost",
+        "lost",
+        "lost",
+        "lost",
+        "lost",
+        "stopped",
+        "failed",
+        "failed",
+        "rejected",
+        "arrived",
+    ]
     assert [verdict.reason for verdict in verdicts[6:10]] == [
-        "stopped at the deadline of 3 s", "ValueError: too small", "error 0", "array 'w' is not finite",
-    ]  # fmt: skip
+        "stopped at the deadline of 3 s",
+        "ValueError: too small",
+        "error 0",
+        "array 'w' is not finite",
+    ]
     assert [verdict.reply is not None for verdict in verdicts] == [
         verdict.status == "arrived" for verdict in verdicts
     ]

@@ -97,8 +97,7 @@ def write_announcement(folder: Path | None, about: dict[str, Any]) -> None:
     """Write what will be played and with which software, if there is a folder."""
     if folder is None:
         return
-    with atomic_write(folder / "run.json") as draft:
-        draft.write_text(json.dumps(about, indent=2) + "\n")
+    run_folder.write_about(folder, about)
     run_folder.write_environment(folder)
 
 
@@ -117,7 +116,7 @@ class Journal:
         self.scalars: Any = None
         if folder is None:
             return
-        self.path = folder / "rounds.jsonl"
+        self.path = run_folder.journal_path(folder)
         if tensorboard:
             self.scalars = _tensorboard_writer(folder / "tensorboard", done)
         if self.path.exists():

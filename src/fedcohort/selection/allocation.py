@@ -1,4 +1,4 @@
-"""From weights to inclusion probabilities: the paper's ProbAlloc, solved in closed form.
+"""From weights to inclusion probabilities: the paper's Algorithm 2 in closed form.
 
     p_i = min(1, sigma + (1 - sigma) w_i / theta),   sum p = k
 

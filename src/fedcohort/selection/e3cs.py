@@ -4,6 +4,8 @@
     eta learning rate, log w log_weights, S_t capped, theta_t cap, x success, p inclusion,
     beta share
 
+Line numbers in the comments are those of Algorithm 1.
+
 `update="paper"` adds gains x/p to the clients asked and freezes capped clients. Its exponents
 have no bound when sigma_t = 0: one success at a tiny p makes a client a favourite for
 thousands of rounds.
@@ -90,6 +92,7 @@ class E3CS(BaseSelector):
         self.share = check_range("share", share, 0.0, 1.0)
         self.sampler = check_choice("sampler", sampler, SAMPLERS)
         self.eta = self._check_eta(eta, horizon)
+        # Line 1: every weight is 1. The robust weights sum to one.
         start = -log(num_clients) if self.is_robust else 0.0
         self.log_weights = np.full(self.shape, start)
 
@@ -195,7 +198,9 @@ class E3CS(BaseSelector):
             floor = self.fraction(round) * size / self.num_clients
             return large.draw(self.log_weights, self._weights, size, floor, self.rng)
 
+        # Line 3: p_t, S_t = ProbAlloc(k, sigma_t, w_t).
         allocation = self._allocate(round, size, present)
+        # Line 4: draw A_t; client i is in it with probability p_i if the sampler is exact.
         clients = SAMPLERS[self.sampler](allocation.inclusion, self.rng, size)
         return clients, pick(allocation.inclusion, clients), allocation.log_cap
 
@@ -218,12 +223,14 @@ class E3CS(BaseSelector):
         return np.asarray(self.eta * spare / np.maximum(count, 1))[..., None]
 
     def _add_gains(self, outcome: Outcome, step: Floats, log_cap: Floats) -> None:
-        """Update as the paper does: w <- w exp(eta R_t x / (K p)) for those not capped."""
+        """Update as the paper does (lines 10 and 11 of Algorithm 1)."""
         clients = outcome.cohort.clients
         log_weights = pick(self.log_weights, clients)
 
-        gain = outcome.success / outcome.cohort.inclusion  # unbiased if the sampler is exact
-        gain[above_cap(log_weights, log_cap)] = 0.0  # clients in S_t keep their weight
+        # Line 10: x^ = x / p, unbiased for every client if the sampler is exact.
+        gain = outcome.success / outcome.cohort.inclusion
+        # Line 11: w <- w exp(eta R_t x^ / K), but clients in S_t keep their weight.
+        gain[above_cap(log_weights, log_cap)] = 0.0
         log_weights = log_weights + step * gain
 
         place(self._log_weights, clients, log_weights)

@@ -2,29 +2,31 @@
 
 import os
 import time
+from pathlib import Path
 
 import numpy as np
 from flwr.app import Array, ArrayRecord, Context, Message, MetricRecord, RecordDict
 
 from fedcohort.flower import client_app, volatility
 
-fails_by_lot = volatility()
+fail_at_random = volatility()
 
 
 def volatile(message, context, call_next):
-    """Let lots decide only where the run asks for it."""
-    return (
-        fails_by_lot(message, context, call_next)
-        if context.run_config["volatile"]
-        else call_next(message, context)
-    )
+    """Let clients fail at random in runs that ask for it."""
+    if context.run_config["volatile"]:
+        return fail_at_random(message, context, call_next)
+    return call_next(message, context)
 
 
 app = client_app(mods=[volatile])
 
 
 def planned(behaviours: str, round: int) -> str:
-    """Return how to behave in a round: `slow|nan|` is slow in the first, sends NaNs in the second, and is well from then on."""
+    """Return the behaviour in a round.
+
+    `slow|nan|` is slow in the first round, sends NaNs in the second, and is well from then on.
+    """
     plan = behaviours.split("|")
     return plan[min(round, len(plan)) - 1]
 
@@ -34,7 +36,7 @@ def train(message: Message, context: Context) -> Message:
     round = int(message.content["config"]["server-round"])
     behaviour = planned(str(context.node_config.get(str(context.run_config["trouble"]), "")), round)
     if marks := context.node_config.get("marks"):  # where the test sees that training has begun
-        (open(os.path.join(str(marks), f"{context.run_id}-{round}-{os.getpid()}"), "w")).close()
+        Path(str(marks), f"{context.run_id}-{round}-{os.getpid()}").touch()
     if behaviour == "slow":
         for _ in range(600):
             time.sleep(0.1)

@@ -1,4 +1,7 @@
-"""The server of the tests: any strategy on a model of a few numbers; its final model is written where the test reads it."""
+"""The server of the tests: any strategy on a model of a few numbers.
+
+It writes the final model into the folder, where the test reads it.
+"""
 
 import json
 import time
@@ -16,40 +19,40 @@ app = ServerApp()
 
 @app.main()
 def main(grid: Grid, context: Context) -> None:
-    of = context.run_config
-    model = ArrayRecord({"w": Array(np.zeros(int(of["shape"]), dtype=np.float32))})
-    kwargs = {"fraction_evaluate": float(of["evaluate"])}
-    if of["strategy"] == "stock":
-        k = int(of["cohort"])
+    config = context.run_config
+    model = ArrayRecord({"w": Array(np.zeros(int(config["shape"]), dtype=np.float32))})
+    kwargs = {"fraction_evaluate": float(config["evaluate"])}
+    if config["strategy"] == "stock":
+        k = int(config["cohort"])
         strategy = FedAvg(
             fraction_train=1e-9,
             min_train_nodes=k,
-            min_available_nodes=int(of["clients"]) or k,
+            min_available_nodes=int(config["clients"]) or k,
             **kwargs,
         )
     else:
-        inner = FedAdam(**kwargs) if of["strategy"] == "adam" else FedAvg(**kwargs)
+        inner = FedAdam(**kwargs) if config["strategy"] == "adam" else FedAvg(**kwargs)
         strategy = CohortStrategy(
             inner,
-            str(of["selector"]),
-            int(of["cohort"]),
-            deadline=float(of["deadline"]) or None,
-            seed=int(of["seed"]),
-            num_clients=int(of["clients"]) or None,
-            aggregation=str(of["aggregation"]),
-            wait=float(of["wait"]),
-            folder=str(of["folder"]) or None,
-            resume=bool(of["resume"]),
+            str(config["selector"]),
+            int(config["cohort"]),
+            deadline=float(config["deadline"]) or None,
+            seed=int(config["seed"]),
+            num_clients=int(config["clients"]) or None,
+            aggregation=str(config["aggregation"]),
+            wait=float(config["wait"]),
+            folder=str(config["folder"]) or None,
+            resume=bool(config["resume"]),
         )
     times = []
 
     def between_rounds(round: int, arrays: ArrayRecord) -> None:
-        """Note the time; the test may hold the run here, with a file, for what it wants to do between two rounds."""
+        """Note the time. A file `hold-ROUND` lets the test hold the run between two rounds."""
         times.append(time.time())
         patience = time.time() + 120
         while (
-            of["folder"]
-            and (Path(str(of["folder"])) / f"hold-{round}").exists()
+            config["folder"]
+            and (Path(str(config["folder"])) / f"hold-{round}").exists()
             and time.time() < patience
         ):
             time.sleep(0.05)
@@ -57,12 +60,12 @@ def main(grid: Grid, context: Context) -> None:
     result = strategy.start(
         grid,
         model,
-        int(of["rounds"]),
+        int(config["rounds"]),
         train_config=ConfigRecord({"lr": 1.0}),
         evaluate_fn=between_rounds,
     )
     final = [float(x) for x in result.arrays["w"].numpy()] if result.arrays else []
     done = {"w": final, "seconds": np.diff(times).tolist()}
-    if of["folder"]:
-        Path(str(of["folder"])).mkdir(parents=True, exist_ok=True)
-        (Path(str(of["folder"])) / "final.json").write_text(json.dumps(done))
+    if config["folder"]:
+        Path(str(config["folder"])).mkdir(parents=True, exist_ok=True)
+        (Path(str(config["folder"])) / "final.json").write_text(json.dumps(done))
