@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "reports"))
-from made_run import SMALL, comparison, round_row
+from run_folders import SMALL, journal_entry, write_comparison
 
 from fedcohort import cli
 from fedcohort.lab import folder as rundir
@@ -36,7 +36,7 @@ def chunks(folder):
 
 
 def test_a_comparison_is_followed_chunk_by_chunk(tmp_path):
-    kept = comparison(tmp_path, chunks=3)
+    kept = write_comparison(tmp_path, chunks=3)
     paths = chunks(tmp_path)
     os.utime(tmp_path / "settings.toml", (1000, 1000))
     for number, path in enumerate(paths):
@@ -72,7 +72,7 @@ def test_a_comparison_is_followed_chunk_by_chunk(tmp_path):
 
 
 def test_once_tells_how_far_a_run_is_in_plain_lines(call, tmp_path):
-    comparison(tmp_path, chunks=3)
+    write_comparison(tmp_path, chunks=3)
     chunks(tmp_path)[-1].unlink()
     code, out, err = call(tmp_path, "--once")
     assert (code, err) == (0, "")
@@ -84,7 +84,7 @@ def test_once_tells_how_far_a_run_is_in_plain_lines(call, tmp_path):
 
 
 def test_watching_ends_when_the_run_ends(call, tmp_path, monkeypatch):
-    comparison(tmp_path, chunks=3)
+    write_comparison(tmp_path, chunks=3)
     last = chunks(tmp_path)[-1]
     content = last.read_bytes()
     last.unlink()
@@ -107,7 +107,7 @@ def test_watching_ends_when_the_run_ends(call, tmp_path, monkeypatch):
 
 
 def test_an_interrupt_ends_the_watching_and_says_that_the_run_goes_on(call, tmp_path, monkeypatch):
-    comparison(tmp_path, chunks=3)
+    write_comparison(tmp_path, chunks=3)
     chunks(tmp_path)[-1].unlink()
 
     def interrupted(seconds):
@@ -125,8 +125,8 @@ def test_a_flower_run_is_followed_through_its_journal(call, tmp_path):
     )
     assert follow(tmp_path).snapshot().done == 0
     rows = [
-        round_row(1, {"a": "arrived", "b": "lost"}),
-        round_row(2, {"a": "arrived", "c": "stopped"}),
+        journal_entry(1, {"a": "arrived", "b": "lost"}),
+        journal_entry(2, {"a": "arrived", "c": "stopped"}),
     ]
     (tmp_path / "rounds.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     now = follow(tmp_path).snapshot()
@@ -145,7 +145,7 @@ def test_a_flower_run_is_followed_through_its_journal(call, tmp_path):
 def test_a_terminal_gets_a_bar_and_names_every_scheme(tmp_path):
     from rich.console import Console
 
-    comparison(tmp_path)
+    write_comparison(tmp_path)
     console = Console(width=100, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
     console.print(module.draw_snapshot(follow(tmp_path).snapshot()))
     text = console.export_text()
@@ -174,7 +174,7 @@ def test_what_cannot_be_watched_is_refused_in_one_line(call, tmp_path, monkeypat
 
 
 def test_a_damaged_chunk_is_refused_by_name(call, tmp_path):
-    comparison(tmp_path)
+    write_comparison(tmp_path)
     chunks(tmp_path)[0].write_bytes(b"half")
     code, _, err = call(tmp_path, "--once")
     assert code == 2

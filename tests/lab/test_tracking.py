@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "reports"))
-from made_run import SMALL, comparison
+from run_folders import SMALL, write_comparison
 
 from fedcohort import cli
 from fedcohort.lab import folder as rundir
@@ -82,7 +82,7 @@ def kind(request, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore")  # of the libraries
 def test_what_the_library_reads_back_is_what_the_records_say_also_after_a_resume(kind, tmp_path):
-    kept = comparison(tmp_path)
+    kept = write_comparison(tmp_path)
     told(kind, tmp_path, kept, 0, 8, done=0)
     told(kind, tmp_path, kept, 6, 12, done=6)  # killed after round 8, gone on with from round 6
     found = READ[kind](tmp_path)

@@ -2,14 +2,13 @@
 
 import csv
 import io
-import json
 import os
 import shutil
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from made_run import SMALL, comparison, round_row
+from run_folders import SMALL, journal_entry, write_comparison, write_journal
 
 from fedcohort.cli.pages import write_report
 from fedcohort.lab.runs import run_keys
@@ -54,7 +53,7 @@ def browser():
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
-    records = comparison(folder)
+    records = write_comparison(folder)
     write_report(folder)
     return folder, records
 
@@ -254,10 +253,10 @@ def test_a_client_whose_name_is_markup_is_shown_by_its_name_and_nothing_of_it_is
 ):
     name = "<img src=x onerror=alert(1)><b>&amp;50%"
     rows = [
-        round_row(number, {name: "arrived", "b": "lost"}, {name: 1.0, "b": 0.5})
+        journal_entry(number, {name: "arrived", "b": "lost"}, {name: 1.0, "b": 0.5})
         for number in (1, 2)
     ]
-    (tmp_path / "rounds.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    write_journal(tmp_path, rows)
     write_report(tmp_path)
     page = opened(tmp_path)
     assert page.locator("img").count() == 0

@@ -72,7 +72,7 @@ def test_schemes_that_are_alike_in_every_run_share_the_first_place():
         (0.5,),
     )
     assert said[0].startswith(
-        "a and b, equal in every run, reached 50% accuracy first, after 1.5 ± 0.7 rounds. c was next"
+        "a and b, equal in every run, reached 50% accuracy first, after 1.5 ± 0.7 rounds. c was"
     )
 
 

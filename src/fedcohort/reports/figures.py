@@ -133,7 +133,7 @@ def _draw_boxes(chart: Chart) -> Figure:
     for title, panel in chart.panels.items():
         for series in panel.series:
             assert isinstance(series, Boxes)
-            name = series.name if len(chart.panels) == 1 else f"{series.name}, {title}"
+            name = series.name if len(chart.panels) == 1 else f"{series.name}\n{title}"
             boxes[name] = series
     highest = max(values.max() for series in boxes.values() for values in series.values)
 

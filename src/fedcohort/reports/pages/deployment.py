@@ -3,12 +3,11 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import nan
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from fedcohort.lab import folder as run_folder
+from fedcohort.lab.deployment import Deployment
 from fedcohort.lab.recorder import Allocations
 from fedcohort.reports.findings import Findings, Scheme
 
@@ -19,19 +18,20 @@ MAX_ROUNDS = 100  # in the heat map
 Rounds: TypeAlias = Sequence[Mapping[str, Any]]  # one entry of the journal per round
 
 
-def findings(folder: Path) -> Findings:
+def findings(deployment: Deployment) -> Findings:
     """Return what the page of a Flower run shows.
 
     Args:
-        folder: The run folder.
+        deployment: The run, loaded from its run folder.
 
     Raises:
         ValueError: If no round was played yet.
     """
-    rounds = run_folder.load_journal(folder)
+    rounds = deployment.rounds
     if not rounds:
-        raise ValueError(f"{folder} must hold at least one round in rounds.jsonl, got none yet")
-    about = run_folder.read_about(folder)
+        raise ValueError(
+            f"{deployment.folder} must hold at least one round in rounds.jsonl, got none yet"
+        )
     outcomes = count_outcomes(rounds)
     clients = list(outcomes)
     return Findings(
@@ -41,9 +41,9 @@ def findings(folder: Path) -> Findings:
         allocations=_allocations(rounds, clients),
         outcomes=outcomes,
         client_names=clients,
-        lead=[_lead(rounds, about)],
-        settings=about,
-        environment=run_folder.read_environment(folder),
+        lead=[_lead(rounds, deployment.about)],
+        settings=deployment.about,
+        environment=deployment.environment,
     )
 
 
