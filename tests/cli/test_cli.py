@@ -14,7 +14,7 @@ from fedcohort.lab.config import ComparisonConfig, SimulationConfig
 from fedcohort.lab.folder import load_simulation_results, read_simulation_settings
 from fedcohort.lab.recorder import read_allocations
 from fedcohort.paper import regret
-from fedcohort.paper.registry import NAMES
+from fedcohort.paper.artefacts import ARTEFACTS
 from fedcohort.reports import figures
 from fedcohort.selection.registry import SELECTORS
 from fedcohort.selection.sampling import SAMPLERS
@@ -172,7 +172,7 @@ def test_every_command_is_tested_here(call):
 
 
 @pytest.mark.parametrize(
-    ("command", "names"), [("reproduce", [*NAMES, "all"]), ("bench", ["selection"])]
+    ("command", "names"), [("reproduce", [*ARTEFACTS, "all"]), ("bench", ["selection"])]
 )
 def test_help_says_which_names_may_be_given(call, command, names):
     _, out, _ = call(command, "--help")
@@ -193,7 +193,7 @@ def test_list_names_every_selector_sampler_and_experiment(call):
     code, out, err = call("list")
     assert (code, err) == (0, "")
     words = set(re.split(r"[\s,:]+", out))
-    assert {*SELECTORS, *SAMPLERS, *NAMES, "selection"} <= words
+    assert {*SELECTORS, *SAMPLERS, *ARTEFACTS, "selection"} <= words
 
 
 def test_simulate_writes_results_settings_summary_and_figures(call, tmp_path):
@@ -392,20 +392,21 @@ def test_a_mistake_in_the_second_name_is_found_before_the_first_is_run(call, tmp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_reproduce_gives_every_experiment_a_folder_of_its_own(call, tmp_path):
+def test_reproduce_stores_a_simulation_once_and_gives_every_artefact_a_folder(call, tmp_path):
     code, _, err = call(
         "reproduce", "figure3", "figure4", "--seeds", "1", "--rounds", "8", "--out", "run"
     )
     assert (code, err) == (0, "")
+    settings, arrays = load(tmp_path / "run" / "participation")
+    assert (settings["experiment"], settings["rounds"], settings["sampler"]) == (
+        "participation",
+        8,
+        "successive",
+    )
+    assert arrays["fedcs/counts"].shape == (1, 100)
     for name in ("figure3", "figure4"):
-        settings, arrays = load(tmp_path / "run" / name)
-        assert (settings["experiment"], settings["rounds"], settings["sampler"]) == (
-            name,
-            8,
-            "successive",
-        )
-        assert arrays["fedcs/counts"].shape == (1, 100)
         assert (tmp_path / "run" / name / f"{name}.svg").exists()
+        assert not (tmp_path / "run" / name / "results.npz").exists()
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -506,6 +507,6 @@ def test_memory_that_pytorch_cannot_have_is_one_line(call, monkeypatch, said):
     def too_much(*args, **options):
         raise RuntimeError(f"{said}\nand more of it")
 
-    monkeypatch.setattr("fedcohort.paper.simulated.played", too_much)
+    monkeypatch.setattr("fedcohort.paper.simulations.load_or_simulate", too_much)
     code, _, err = call("reproduce", "figure3", "--rounds", "2", "--seeds", "1", "--out", "run")
     assert (code, err) == (2, f"error: not enough memory: {said}\n")

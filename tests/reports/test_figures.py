@@ -1,7 +1,5 @@
 """The print renderer: charts drawn with matplotlib."""
 
-import io
-from dataclasses import replace
 from xml.etree import ElementTree
 
 import matplotlib
@@ -11,7 +9,6 @@ from matplotlib.figure import Figure
 
 from fedcohort.lab import simulation
 from fedcohort.lab.config import SimulationConfig
-from fedcohort.paper import figure3, figure4, regret
 from fedcohort.reports.charts import (
     Axis,
     Bar,
@@ -49,106 +46,6 @@ def svg(folder, figure):
     return next(
         path for path in save_figures({"f": figure}, folder) if path.suffix == ".svg"
     ).read_bytes()
-
-
-def test_figure_3_has_a_panel_per_selector_and_a_box_per_class(results):
-    figures = figure3.report(SETTING, results)
-    assert list(figures) == ["figure3"]
-    panels = draw(figures["figure3"]).axes
-    assert [panel.get_title() for panel in panels] == list(SETTING.selectors)
-    for panel in panels:
-        assert len(panel.patches) == 4
-        assert [label.get_text() for label in panel.get_xticklabels()] == [
-            "0.1",
-            "0.3",
-            "0.6",
-            "0.9",
-        ]
-
-
-def test_figure_3_shows_the_medians_of_all_seeds_pooled_on_equal_scales(results):
-    panels = draw(figure3.report(SETTING, results)["figure3"]).axes
-    assert len({panel.get_ylim() for panel in panels}) == 1
-    classes = class_of(10, 4)
-    for panel in panels:
-        counts = results[panel.get_title()].counts
-        medians = [
-            line.get_ydata()[0]
-            for line in panel.lines
-            if line.get_color() == "black" and line.get_linewidth() == 1.2
-        ]
-        assert medians == [np.median(counts[:, classes == c]) for c in range(4)]
-        assert panel.get_ylim()[1] > counts.max()
-
-
-def test_figure_4_has_two_panels_with_a_line_and_a_band_per_selector(results):
-    figures = figure4.report(SETTING, results)
-    assert list(figures) == ["figure4"]
-    figure = draw(figures["figure4"])
-    panels = figure.axes
-    assert [panel.get_title() for panel in panels] == ["success ratio", "CEP"]
-    for panel in panels:
-        assert [line.get_label() for line in panel.lines] == list(SETTING.selectors)
-        assert len(panel.collections) == len(SETTING.selectors)
-    assert len(figure.legends) == 1
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == list(SETTING.selectors)
-
-
-def test_figure_4_draws_means_over_seeds_from_round_one(results):
-    ratio, cep = draw(figure4.report(SETTING, results)["figure4"]).axes
-    for lines, asked in ((cep.lines, 1), (ratio.lines, 3 * np.arange(1, 16))):
-        for line in lines:
-            mean = results[line.get_label()].successes.mean(axis=0)
-            np.testing.assert_allclose(line.get_ydata(), np.cumsum(mean) / asked)
-            assert line.get_xdata().tolist() == list(range(1, 16))
-
-
-def test_a_selector_has_the_same_colour_in_both_figures(results):
-    boxes = draw(figure3.report(SETTING, results)["figure3"]).axes
-    lines = draw(figure4.report(SETTING, results)["figure4"]).axes[0].lines
-    for panel, line in zip(boxes, lines, strict=True):
-        assert panel.patches[0].get_facecolor()[:3] == pytest.approx(
-            matplotlib.colors.to_rgb(line.get_color())
-        )
-
-
-def test_one_seed_one_round_and_one_selector_can_be_drawn():
-    setting = SimulationConfig(("random",), clients=4, cohort=1, rounds=1, seeds=1)
-    played = simulation.simulate(setting)
-    for figure in (
-        draw(figure3.report(setting, played)["figure3"]),
-        draw(figure4.report(setting, played)["figure4"]),
-    ):
-        figure.savefig(
-            io.BytesIO()
-        )  # a band without spread and a box of one point raise no warning
-        assert len(figure.axes) == (1 if figure.get_supxlabel() else 2)
-
-
-def test_the_regret_figure_has_a_panel_per_floor_and_one_for_the_switch_with_regrets_and_bounds(
-    monkeypatch,
-):
-    monkeypatch.setattr(regret, "SWITCH_ROUNDS", 40)
-    setting = replace(regret.SETTING, clients=8, cohort=3, rounds=40, seeds=2)
-    panels = draw(regret.report(setting, regret.run(setting))["regret"]).axes
-    assert [panel.get_title() for panel in panels] == [*setting.selectors, "switch"]
-    for panel in panels:
-        variants = (
-            ["no floor", "floor of the proof"]
-            if panel.get_title() == "switch"
-            else ["exact", "successive"]
-        )
-        labels = [line.get_label() for line in panel.lines]
-        assert labels[:4] == [*variants, "robust", "paper's bound"]
-
-
-def test_curves_and_bounds_of_the_regret_figure_share_the_first_round(monkeypatch):
-    monkeypatch.setattr(regret, "SWITCH_ROUNDS", 40)
-    setting = replace(
-        regret.SETTING, selectors=("e3cs-0.5",), clients=8, cohort=3, rounds=40, seeds=2
-    )
-    for panel in draw(regret.report(setting, regret.run(setting))["regret"]).axes:
-        assert {line.get_xdata()[0] for line in panel.lines} == {1}
 
 
 def test_figures_are_written_as_png_and_svg_and_nothing_else(tmp_path):

@@ -160,7 +160,7 @@ def test_a_reproduction_has_a_page_with_its_tables_and_its_kinds_of_runs(tmp_pat
         )
     ]
     save(tmp_path / "runs-cifar10.npz", runs)
-    reproduction.remember(tmp_path, ["table3"], {"rounds": 2})
+    reproduction.save_request(tmp_path, ["table3"], {"rounds": 2})
     found = load_findings(tmp_path)
     assert [title.split(",")[0] for title in found.tables] == ["Table III: cifar10"] * 4
     iid, shards = found.kinds.values()
@@ -177,7 +177,7 @@ def test_a_reproduction_has_a_page_with_its_tables_and_its_kinds_of_runs(tmp_pat
 
 
 def test_a_target_that_is_met_exactly_is_met_on_the_page_too_though_kept_in_float32():
-    (kind,) = reproduction.trained_kinds([result(accuracy=(0.1, 0.45, 0.65, 0.7))])[0].values()
+    (kind,) = reproduction.group_runs([result(accuracy=(0.1, 0.45, 0.65, 0.7))])[0].values()
     assert [kind["random"].rounds_to(target).tolist() for target in (0.45, 0.65)] == [[2], [3]]
 
 
@@ -185,10 +185,10 @@ def test_kinds_of_runs_are_told_apart_by_what_differs():
     steps = [result(aggregations=("normalised",), server_rate=rate) for rate in (1.0, 0.095)]
     dealt = [result(partitions=("primary-label",), refill=refill) for refill in (True, False)]
     lengths = [result(accuracy=(0.1,) * rounds, partitions=("shards",)) for rounds in (2, 3)]
-    found, _ = reproduction.trained_kinds([*steps, *dealt, *lengths])
+    found, _ = reproduction.group_runs([*steps, *dealt, *lengths])
     assert list(found) == [
         "cifar10, k=20, iid data, normalised rule, mu 0, successive",
-        "cifar10, k=20, iid data, normalised rule times 0.095, mu 0, successive",
+        "cifar10, k=20, iid data, normalised rule, mu 0, successive, server rate 0.095",
         "cifar10, k=20, primary-label data, paper rule, mu 0, successive, refill True",
         "cifar10, k=20, primary-label data, paper rule, mu 0, successive, refill False",
         "cifar10, k=20, shards data, paper rule, mu 0, successive, rounds 2",

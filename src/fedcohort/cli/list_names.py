@@ -10,7 +10,7 @@ from fedcohort.aggregation.registry import AGGREGATIONS
 from fedcohort.bench import BENCHES
 from fedcohort.cli.console import console, print_json
 from fedcohort.data import DATASETS, PARTITIONS
-from fedcohort.paper.registry import NAMES
+from fedcohort.paper.artefacts import ARTEFACTS
 from fedcohort.selection.registry import SELECTORS
 from fedcohort.selection.sampling import SAMPLERS
 from fedcohort.world.registry import WORLDS
@@ -34,7 +34,7 @@ def list_names(
         "partitions": PARTITIONS,
         "models": _model_names(),
         "aggregations": AGGREGATIONS,
-        "experiments": NAMES,
+        "experiments": ARTEFACTS,
         "benchmarks": BENCHES,
     }
     if as_json:

@@ -7,7 +7,6 @@ from fedcohort.lab.deployment import load_deployment
 from fedcohort.lab.folder import Kind, detect_kind
 from fedcohort.lab.simulation import load_simulation
 from fedcohort.paper import page as reproduction
-from fedcohort.paper.registry import NAMES
 from fedcohort.reports.findings import Findings
 from fedcohort.reports.html.page import NO_PAGE, write_page
 from fedcohort.reports.pages import comparison, deployment, simulation
@@ -21,7 +20,7 @@ def load_findings(folder: Path) -> Findings:
     """
     if not folder.is_dir():
         raise ValueError(f"runs must be a folder of results, got {folder}")
-    kind = detect_kind(folder, NAMES)
+    kind = detect_kind(folder, reproduction.FOLDERS)
     if kind is Kind.COMPARISON:
         return comparison.findings(load_comparison(folder))
     if kind is Kind.SIMULATION:
@@ -29,7 +28,7 @@ def load_findings(folder: Path) -> Findings:
     if kind is Kind.FLOWER:
         return deployment.findings(load_deployment(folder))
     if kind is Kind.REPRODUCTION:
-        return reproduction.findings(folder)
+        return reproduction.read_findings(folder)
     raise ValueError(
         "runs must be a folder of compare, simulate, reproduce or a Flower run with rounds.jsonl, "
         f"got {folder}"

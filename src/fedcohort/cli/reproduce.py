@@ -1,7 +1,5 @@
 """`fedcohort reproduce`: parse, call, show."""
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,17 +7,17 @@ import typer
 
 from fedcohort.cli.console import print_json, progress_bars, say, show
 from fedcohort.cli.parse import parse_numbers, parse_words
-from fedcohort.paper.registry import NAMES
+from fedcohort.paper.artefacts import ARTEFACTS
 
 if TYPE_CHECKING:
-    from fedcohort.paper.reproduce import Done
+    from fedcohort.paper.reproduce import Reproduction
 
 INCOMPLETE = 1
 OUT = Path("runs/reproduce")
 
 
 def reproduce(
-    names: Annotated[list[str], typer.Argument(autocompletion=lambda: [*NAMES, "all"])],
+    names: Annotated[list[str], typer.Argument(autocompletion=lambda: [*ARTEFACTS, "all"])],
     seeds: Annotated[
         int | None,
         typer.Option(help="Number of runs of each kind."),
@@ -94,29 +92,40 @@ def reproduce(
 
     Example: fedcohort reproduce table3 --device cuda --seeds 3 --time-budget 25
     """
-    from fedcohort.paper import page as pages
+    # Imported here, not at the top: `--help` must not load what a reproduction needs.
+    from fedcohort.paper import export as exports
     from fedcohort.paper import reproduce as library
-    from fedcohort.paper.tabulate import partition_of
+    from fedcohort.paper.labels import parse_partition
+    from fedcohort.paper.page import make_findings, save_request
     from fedcohort.reports.html.page import NO_PAGE, write_page
+    from fedcohort.reports.report import write
 
     given: dict[str, Any] = {
-        "seeds": seeds, "first_seed": first_seed, "rounds": rounds, "dataset": dataset, "model": model, "sampler": sampler,
-        "scaling": scaling, "refill": False if no_refill else None,
-        "candidates": candidates, "device": device, "precision": precision, "compiled": compiled,
-        "selectors": selectors, "partitions": partitions, "mus": mus,
-    }  # fmt: skip
-    lists: dict[str, Callable[[str], tuple[Any, ...]]] = {
-        "selectors": parse_words,
-        "partitions": lambda text: tuple(partition_of(word) for word in parse_words(text)),
-        "mus": partial(parse_numbers, "mus"),
+        "seeds": seeds,
+        "first_seed": first_seed,
+        "rounds": rounds,
+        "dataset": dataset,
+        "model": model,
+        "sampler": sampler,
+        "scaling": scaling,
+        "refill": False if no_refill else None,
+        "candidates": candidates,
+        "device": device,
+        "precision": precision,
+        "compiled": compiled,
     }
-    changes: dict[str, Any] = {
-        name: lists[name](value) if name in lists else value
-        for name, value in given.items()
-        if value is not None
-    }
+    overrides = {name: value for name, value in given.items() if value is not None}
+    if selectors is not None:
+        overrides["selectors"] = parse_words(selectors)
+    if partitions is not None:
+        words = parse_words(partitions)
+        overrides["partitions"] = tuple(parse_partition(word) for word in words)
+    if mus is not None:
+        overrides["mus"] = parse_numbers("mus", mus)
+
+    exported_before = None
     if export is not None:
-        library.check_export(export)
+        exported_before = exports.read_export(export)
     if source is not None:
         idle = {
             "device": device,
@@ -130,53 +139,56 @@ def reproduce(
                 raise ValueError(
                     f"{name} must not be given with --from, which trains nothing, got {value}"
                 )
-        done = library.shown(names, source, **changes)
+        reproduction = library.show(names, source, **overrides)
     else:
-        with progress_bars() as tell:
-            done = library.run(
+        with progress_bars() as on_progress:
+            reproduction = library.run(
                 names,
                 out or OUT,
                 data=data,
                 minutes=time_budget,
                 overwrite=overwrite,
-                told=tell,
-                **changes,
+                on_progress=on_progress,
+                **overrides,
             )
     home = out or source or OUT
-    figures = {name: library.write(report, home / name) for name, report in done.reports.items()}
-    paths = [] if export is None else library.export(source or out or OUT, export)
+    figures = {}
+    for name, report in reproduction.reports.items():
+        figures[name] = write(report, home / name)
+    paths = None
+    if export is not None:
+        paths = exports.export(reproduction.results, export, held=exported_before)
     if source is None or out is not None:
-        pages.remember(home, names, done.changes, source)
-    page = write_page(pages.of_reports(source or home, done.reports, done.changes), home)
+        save_request(home, names, reproduction.overrides, source)
+    page = write_page(make_findings(reproduction), home)
+
     if as_json:
-        said = {
-            field: {name: getattr(report, field) for name, report in done.reports.items()}
-            for field in ("tables", "numbers")
-        }
+        reports = reproduction.reports.items()
         print_json(
             {
                 "command": "reproduce",
                 "folder": home,
-                **said,
-                "stopped": done.stopped,
-                "absent": done.absent,
+                "tables": {name: report.tables for name, report in reports},
+                "numbers": {name: report.numbers for name, report in reports},
+                "stopped": reproduction.stopped,
+                "absent": reproduction.absent,
             }
         )
     else:
-        for name, report in done.reports.items():
+        for name, report in reproduction.reports.items():
             show(report, figures[name])
-        say_where(done, home, paths if export is not None else None)
+        say_where(reproduction, home, paths)
         say(NO_PAGE if page is None else f"Report: {page}")
-    if done.absent:
+    if reproduction.absent:
         raise typer.Exit(INCOMPLETE)
 
 
-def say_where(done: "Done", home: Path, exported: list[Path] | None) -> None:
+def say_where(reproduction: "Reproduction", home: Path, exported: list[Path] | None) -> None:
     """Say where everything is, and what is missing."""
     if exported is not None:
         say(f"Compact results: {', '.join(map(str, exported)) or 'none yet'}")
     say(f"Reports: {home}")
-    if done.stopped:
-        say(f"The time is up: {done.stopped}; the same command goes on from there.")
-    for name, why in done.absent.items():
+    if reproduction.stopped:
+        say(f"The time is up: {reproduction.stopped}; the same command goes on from there.")
+    for name, why in reproduction.absent.items():
         say(f"SKIPPED: everything on {name}, whose data are not there: {why}")

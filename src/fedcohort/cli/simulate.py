@@ -9,12 +9,9 @@ from fedcohort.cli.console import print_json, progress_bars, say, show
 from fedcohort.cli.pages import write_report_page
 from fedcohort.cli.parse import parse_eta, parse_numbers, parse_words
 from fedcohort.lab import simulation as library
-from fedcohort.lab.config import SimulationConfig
+from fedcohort.lab.config import SimulationConfig, has_classes
 from fedcohort.lab.recorder import AllocationRecorder
-from fedcohort.lab.summary import simulation_rows
-from fedcohort.paper import figure3, figure4
-from fedcohort.paper.registry import Experiment
-from fedcohort.paper.simulated import report_of
+from fedcohort.paper import participation
 from fedcohort.reports.pages.simulation import findings
 from fedcohort.reports.report import write
 from fedcohort.selection.sampling import SAMPLERS
@@ -90,14 +87,12 @@ def simulate(
             recorder=AllocationRecorder(rounds),
         )
 
-    experiment = Experiment(
-        config,
-        library.simulate,
-        simulation_rows,
-        lambda *played: figure3.report(*played) | figure4.report(*played),
-        figure4.CAPTION,
+    charts = {"figure4": participation.success_chart(config, simulation.results)}
+    if has_classes(config):
+        charts["figure3"] = participation.selections_chart(config, simulation.results)
+    report = participation.report_schemes(
+        "simulate", config, simulation.results, charts, [participation.SUCCESS_CAPTION]
     )
-    report = report_of("simulate", experiment, simulation.results, {})
     figures = write(report, out)
     page = write_report_page(findings(simulation), out)
     if as_json:

@@ -262,6 +262,27 @@ def gather_results(*folders: Path) -> list[Result]:
     return list(results.values())
 
 
+def merge_results(*groups: Iterable[Result], target: Path) -> list[Result]:
+    """Return the results of several groups as one list, each run once.
+
+    If a run is there twice, the longer one is returned; of two equally long ones the first.
+
+    Args:
+        *groups: Results.
+        target: The folder they are meant for, for the error message.
+
+    Raises:
+        ValueError: If runs on one file of samples are of different samples.
+    """
+    results: dict[str, Result] = {}
+    digests: dict[str, str] = {}
+    for group in groups:
+        for result in group:
+            _check_same_samples(result, digests, target)
+            add_result(results, result)
+    return list(results.values())
+
+
 def add_result(results: dict[str, Result], result: Result) -> None:
     """Add a result to others by its identity, unless a longer one or an equal is there."""
     key = identity(result.config)

@@ -247,7 +247,7 @@ def load_or_simulate(
     extras = () if recorder is None else (recorder,)
     results = run(config, on_progress, *extras)
     run_folder.discard_allocations(folder)  # those of the selectors that were here before
-    run_folder.save_simulation(folder, settings, _as_arrays(results))
+    run_folder.save_simulation(folder, settings, as_arrays(results))
     run_folder.write_environment(folder)
     if recorder is not None:
         recorder.save(folder, first_round=0)
@@ -314,7 +314,8 @@ def _check_shapes(folder: Path, config: SimulationConfig, results: Results, shap
             )
 
 
-def _as_arrays(results: Results) -> run_folder.Arrays:
+def as_arrays(results: Results) -> run_folder.Arrays:
+    """Return results as named arrays, as a folder stores them."""
     arrays = {}
     for name, result in results.items():
         for field in RESULT_FIELDS:

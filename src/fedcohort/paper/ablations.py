@@ -1,155 +1,210 @@
-"""Ablations (b) to (e): exact sampling, the robust update, the official test set, float32 beside bf16; all on CIFAR-10, FedAvg.
+"""Ablations (b) to (e) on CIFAR-10 under FedAvg: each changes one thing.
 
-Each stands beside runs that differ in that one thing, most of them of table3; the robust update, which samples exactly, beside
-E3CS-0 with both samplers. (d) needs no runs of its own.
+(b) compares exact sampling with the paper's successive draw, (c) the robust update, which
+samples exactly, with E3CS-0 under both samplers, (d) the official test set with the clients'
+reserved data, and (e) float32 with bf16. Most of the runs beside them are those of Table III;
+(d) needs no runs of its own.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fedcohort.lab.archive import Result
 from fedcohort.lab.config import ComparisonConfig
-from fedcohort.paper import published
-from fedcohort.paper.artefact import Changes, Pool, about, title_of
-from fedcohort.paper.cells import values
-from fedcohort.paper.setting import setting, whole_setting
-from fedcohort.paper.tabulate import (
-    Rows,
-    amount,
-    columns,
-    in_numbers,
-    label,
-    ours,
-    ours_alone,
-    quantities,
+from fedcohort.paper.cells import Cells, Quantity, values_by_seed
+from fedcohort.paper.labels import (
+    describe_config,
+    describe_origin,
+    format_amount,
+    partition_label,
+    scheme_label,
 )
+from fedcohort.paper.results import Results
+from fedcohort.paper.setting import Overrides, full_config, task_config
+from fedcohort.paper.tables import Rows, our_cell, our_columns, our_numbers, our_text, quantities
 from fedcohort.reports.report import Report
 from fedcohort.statistics import estimate
 
 TASK = "cifar10"
 E3CS = ("e3cs-0", "e3cs-0.5", "e3cs-0.8", "e3cs-inc")
-FEW = ("random", "e3cs-0.5")  # schemes of (e)
-TESTS = "(d) test data"
-Variants = Mapping[tuple[str, str], list[Result]]  # variant and scheme: runs
+EXACT: dict[str, Any] = {"selectors": (*E3CS, "e3cs-robust"), "sampler": "systematic"}
+PRECISION_SELECTORS = ("random", "e3cs-0.5")  # the schemes of (e)
+TEST_DATA = "(d) test data"
+Variants = Mapping[tuple[str, str], list[Result]]  # runs by variant and selector
 
 
-def settings(changes: Changes) -> list[ComparisonConfig]:
-    """Return what is trained; without a GPU there is no bf16 to compare."""
-    made = [
-        setting(TASK, changes, mus=(0.0,)),
-        setting(TASK, changes, mus=(0.0,), selectors=(*E3CS, "e3cs-robust"), sampler="systematic"),
+def configs(overrides: Overrides) -> list[ComparisonConfig]:
+    """Return what is trained; without a GPU there is no bf16 to compare with."""
+    precisions = ["float32"]
+    if overrides.get("device", "cpu") != "cpu":
+        precisions.append("bf16")
+    candidates = [
+        task_config(TASK, overrides, mus=(0.0,)),
+        task_config(TASK, overrides, mus=(0.0,), **EXACT),
     ]
-    precisions = ("float32",) if changes.get("device", "cpu") == "cpu" else ("float32", "bf16")
-    made += [
-        setting(TASK, changes, mus=(0.0,), selectors=FEW, precision=precision)
-        for precision in precisions
-    ]
-    return [of for of in made if of]
+    for precision in precisions:
+        fixed = {"selectors": PRECISION_SELECTORS, "precision": precision}
+        candidates.append(task_config(TASK, overrides, mus=(0.0,), **fixed))
+    return [config for config in candidates if config is not None]
 
 
-def report(changes: Changes, pool: Pool) -> Report:
-    """Return one table per ablation and partition."""
-    base = whole_setting(TASK, changes, mus=(0.0,))
-    exact = whole_setting(
-        TASK, changes, mus=(0.0,), selectors=(*E3CS, "e3cs-robust"), sampler="systematic"
-    )
-    (plain, sampled), others = pool.cells(base, exact)
-    precisions = (
-        whole_setting(TASK, changes, mus=(0.0,), selectors=FEW, precision=precision, device="cuda")
-        for precision in ("float32", "bf16")
-    )
-    (single, half), _ = pool.cells(*precisions, strict=("precision",))
+@dataclass(frozen=True, eq=False)
+class AblationRuns:
+    """The runs of all ablations.
+
+    Attributes:
+        successive: Runs with the paper's sampler.
+        exact: Runs with exact sampling.
+        float32: Runs of (e) in float32.
+        bf16: Runs of (e) in bf16.
+    """
+
+    successive: Cells
+    exact: Cells
+    float32: Cells
+    bf16: Cells
+
+
+def report(results: Results, overrides: Overrides) -> Report:
+    """Report one table per ablation and partition."""
+    config = full_config(TASK, overrides, mus=(0.0,))
+    exact = full_config(TASK, overrides, mus=(0.0,), **EXACT)
+    (successive_cells, exact_cells), left_out = results.cells(config, exact)
+
+    of_precision = []
+    for precision in ("float32", "bf16"):
+        fixed = {"selectors": PRECISION_SELECTORS, "precision": precision, "device": "cuda"}
+        of_precision.append(full_config(TASK, overrides, mus=(0.0,), **fixed))
+    (float32_cells, bf16_cells), _ = results.cells(*of_precision, exact=("precision",))
+
+    runs = AblationRuns(successive_cells, exact_cells, float32_cells, bf16_cells)
     tables: dict[str, Rows] = {}
     numbers: Rows = []
-    for partition in base.partitions:
+    for partition in config.partitions:
+        for name, variants in variants_by_ablation(config, runs, partition).items():
+            shown: list[Quantity] = quantities(config)
+            rows = compare_variants(config, variants)
+            if name == TEST_DATA:
+                shown = ["final", "official"]
+                rows = compare_test_data(variants)
+            tables[f"{name}, {partition_label(partition)}"] = rows
+            numbers += _number_rows(name, partition, variants, shown)
 
-        def runs(
-            found: Mapping[Any, list[Result]], selector: str, partition: str = partition
-        ) -> list[Result]:
-            return found[selector, partition, "paper", 0.0]
-
-        ablations: dict[str, Variants] = {
-            "(b) sampling": {
-                (word, name): runs(found, name)
-                for name in E3CS
-                for word, found in (("successive", plain), ("exact", sampled))
-            },
-            "(c) robust update": {
-                ("successive", "e3cs-0"): runs(plain, "e3cs-0"),
-                ("exact", "e3cs-0"): runs(sampled, "e3cs-0"),
-                ("exact", "e3cs-robust"): runs(sampled, "e3cs-robust"),
-            },
-            TESTS: {("successive", name): runs(plain, name) for name in base.selectors},
-            "(e) precision": {
-                (word, name): runs(found, name)
-                for name in FEW
-                for word, found in (("float32", single), ("bf16", half))
-            },
-        }
-        for name, variants in ablations.items():
-            tables[f"{name}, {label(partition)}"] = (
-                both_tests(variants) if name == TESTS else beside(base, variants)
-            )
-            numbers += [
-                {"ablation": name, "partition": partition, "selector": selector, "variant": variant}
-                | in_numbers(ours_alone(here, quantity), here, quantity)
-                for (variant, selector), here in variants.items()
-                for quantity in (quantities(base) if name != TESTS else ("final", "official"))
-            ]
     notes = [
-        "difference: final accuracy less that of the first variant of the scheme, paired by seed, in points ± standard error."
+        "difference: final accuracy less that of the scheme's first variant, paired by seed, "
+        "in points ± standard error."
     ]
-    if not any(half.values()):
+    if not any(runs.bf16.values()):
         notes.append("(e): bf16 was not run; it needs a GPU.")
-    title, notes = (
-        f"Ablations: {title_of(base)}, FedAvg",
-        notes + others + about(plain, sampled, single, half),
-    )
+    notes += left_out
+    notes += describe_origin(runs.successive, runs.exact, runs.float32, runs.bf16)
+    title = f"Ablations: {describe_config(config)}, FedAvg"
     return Report("ablations", title, tables, notes, {"ablations": numbers})
 
 
-def beside(of: ComparisonConfig, variants: Variants) -> Rows:
-    """Return one row per variant: rounds to the targets, final accuracy, and its difference to the first of the same table."""
-    rows = []
-    firsts: dict[str, list[Result]] = {}
+def variants_by_ablation(
+    config: ComparisonConfig, runs: AblationRuns, partition: str
+) -> dict[str, Variants]:
+    """Return the runs of each ablation with one partition, by variant and selector."""
+
+    def find(cells: Cells, selector: str) -> list[Result]:
+        return cells[selector, partition, "paper", 0.0]
+
+    sampling = {}
+    for selector in E3CS:
+        sampling["successive", selector] = find(runs.successive, selector)
+        sampling["exact", selector] = find(runs.exact, selector)
+    robust = {
+        ("successive", "e3cs-0"): find(runs.successive, "e3cs-0"),
+        ("exact", "e3cs-0"): find(runs.exact, "e3cs-0"),
+        ("exact", "e3cs-robust"): find(runs.exact, "e3cs-robust"),
+    }
+    test_data = {}
+    for selector in config.selectors:
+        test_data["successive", selector] = find(runs.successive, selector)
+    precision = {}
+    for selector in PRECISION_SELECTORS:
+        precision["float32", selector] = find(runs.float32, selector)
+        precision["bf16", selector] = find(runs.bf16, selector)
+    return {
+        "(b) sampling": sampling,
+        "(c) robust update": robust,
+        TEST_DATA: test_data,
+        "(e) precision": precision,
+    }
+
+
+def _number_rows(name: str, partition: str, variants: Variants, shown: list[Quantity]) -> Rows:
+    rows: Rows = []
     for (variant, selector), runs in variants.items():
-        first = firsts.setdefault("e3cs-0" if selector == "e3cs-robust" else selector, runs)
-        who = {"scheme": published.SCHEMES.get(selector, selector), "variant": variant}
-        rows.append(
-            who
-            | columns(of, runs)
-            | {"difference": "" if first is runs else _difference(runs, first)}
-        )
+        row = {"ablation": name, "partition": partition, "selector": selector, "variant": variant}
+        for quantity in shown:
+            rows.append(row | our_numbers(our_cell(runs, quantity), runs, quantity))
+    return rows
+
+
+def compare_variants(config: ComparisonConfig, variants: Variants) -> Rows:
+    """Return one row per variant: rounds to the targets, final accuracy, and a difference.
+
+    The difference is to the first variant of the same scheme; that of the robust update is
+    to E3CS-0.
+    """
+    rows = []
+    first_runs: dict[str, list[Result]] = {}
+    for (variant, selector), runs in variants.items():
+        reference = selector
+        if selector == "e3cs-robust":
+            reference = "e3cs-0"
+        first = first_runs.setdefault(reference, runs)
+        row = {"scheme": scheme_label(selector), "variant": variant}
+        row |= our_columns(config, runs)
+        row["difference"] = ""
+        if runs is not first:
+            row["difference"] = _difference(runs, first)
+        rows.append(row)
     return rows
 
 
 def _difference(runs: list[Result], first: list[Result]) -> str:
-    mine, theirs = values(runs, "final"), values(first, "final")
-    gap = estimate([mine[seed] - theirs[seed] for seed in mine if seed in theirs])
+    """Return the mean difference in final accuracy, paired by seed, in points."""
+    values = values_by_seed(runs, "final")
+    first_values = values_by_seed(first, "final")
+    gap = estimate([values[seed] - first_values[seed] for seed in values if seed in first_values])
     if not gap.runs:
         return "-"
-    return f"{100 * gap.mean:+.2f}" + ("" if gap.runs < 2 else f" ± {amount(gap.error, 'final')}")
+    mean = f"{100 * gap.mean:+.2f}"
+    if gap.runs == 1:
+        return mean
+    return f"{mean} ± {format_amount(gap.error, 'final')}"
 
 
-def both_tests(variants: Variants) -> Rows:
-    """Return one row per scheme: final accuracy on the clients' own test data and on the official test set."""
-    rows = []
+def compare_test_data(variants: Variants) -> Rows:
+    """Return one row per scheme: final accuracy on reserved and on official test data."""
+    rows: Rows = []
     for (_, selector), runs in variants.items():
-        reserved, official = (ours_alone(runs, what) for what in ("final", "official"))
-        tested = any(not np.isnan(run.official).all() for run in runs)
+        reserved = our_cell(runs, "final")
+        official = our_cell(runs, "official")
+        official_text = our_text(official, runs, "final")
+        if runs and not any(_was_tested(run) for run in runs):
+            official_text = "not tested"
+        difference = "-"
+        if official.values and reserved.values:
+            difference = f"{100 * (official.mean - reserved.mean):+.2f}"
         rows.append(
             {
-                "scheme": published.SCHEMES[selector],
+                "scheme": scheme_label(selector),
                 "runs": len(runs),
-                "clients' reserved data": ours(reserved, runs, "final"),
-                "official test set": ours(official, runs, "final")
-                if tested or not runs
-                else "not tested",
-                "difference": f"{100 * (official.mean - reserved.mean):+.2f}"
-                if official.values and reserved.values
-                else "-",
+                "clients' reserved data": our_text(reserved, runs, "final"),
+                "official test set": official_text,
+                "difference": difference,
             }
         )
     return rows
+
+
+def _was_tested(run: Result) -> bool:
+    """Return whether a run was ever evaluated on the official test set."""
+    return not np.isnan(run.official).all()

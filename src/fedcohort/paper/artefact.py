@@ -1,65 +1,30 @@
-"""What can be reproduced by training: its settings, and a report that only reads results."""
+"""What an artefact of the paper is: a table, a figure, a theorem or the list of claims."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from fedcohort.lab.archive import Result
 from fedcohort.lab.config import ComparisonConfig
-from fedcohort.paper.cells import Cells, cells
+from fedcohort.paper.results import Results
+from fedcohort.paper.setting import Overrides
+from fedcohort.paper.simulations import SimulationSpec
 from fedcohort.reports.report import Report
-
-Changes = Mapping[str, Any]
-
-
-@dataclass(frozen=True, eq=False)
-class Pool:
-    """All results at hand; `strict` names settings that are taken as asked, not as most of the runs have them."""
-
-    results: Collection[Result]
-    strict: Collection[str] = ("model", "samples_per_client")
-
-    def cells(
-        self, *asked: ComparisonConfig, strict: Collection[str] = ()
-    ) -> tuple[list[Cells], list[str]]:
-        """Return the runs of comparisons by cell, all of one kind, and in words what is left out."""
-        return cells(self.results, asked, {*self.strict, *strict})
 
 
 @dataclass(frozen=True)
 class Artefact:
-    """Data and functions: `settings` says what must be trained under a user's changes, `report` reads what there is."""
+    """A table or figure of the paper: what it needs, and how it is reported.
 
-    settings: Callable[[Changes], list[ComparisonConfig]]
-    report: Callable[[Changes, Pool], Report]
+    Attributes:
+        name: Its name on the command line, and of the folder of its reports.
+        title: What it shows.
+        report: Reads results, and never computes any. Its second argument are the fields of
+            the config that the user changed.
+        simulation: What must be simulated, or None.
+        training: Returns what must be trained under a user's overrides, or None.
+    """
 
-
-def about(*found: Cells) -> list[str]:
-    """Return what the runs of tables were computed with, and what that took, a line for each part they were trained in."""
-    lines: dict[str, None] = {}
-    for run in (run for table in found for runs in table.values() for run in runs):
-        cost = run.provenance
-        words = [
-            f"{name} {cost[name]}"
-            for name in ("torch", "numpy", "fedcohort", "commit")
-            if cost.get(name)
-        ]
-        how = f"{run.config.model}, {run.config.precision}" + (
-            ", compiled" if run.config.compiled and run.config.device != "cpu" else ""
-        )
-        took = ""
-        runs, rounds, seconds, steps = (
-            cost.get(name) for name in ("runs", "timed_rounds", "seconds", "client_steps")
-        )
-        if runs and rounds and seconds and steps:
-            took = f" {runs} runs, {rounds} rounds: {seconds:,.0f} s, {steps / seconds:,.0f} client steps/s."
-        where = cost.get("gpu") or ("a CPU" if run.config.device == "cpu" else "a GPU")
-        lines[f"{cost.get('part', 'Runs')}: {', '.join([how, f'on {where}', *words])}.{took}"] = (
-            None
-        )
-    return list(lines)
-
-
-def title_of(of: ComparisonConfig) -> str:
-    """Return the setting in a line, for titles."""
-    return f"{of.dataset}, K={of.clients}, k={of.cohort}, T={of.rounds}, {of.sampler} sampling"
+    name: str
+    title: str
+    report: Callable[[Results, Overrides], Report]
+    simulation: SimulationSpec | None = None
+    training: Callable[[Overrides], list[ComparisonConfig]] | None = None

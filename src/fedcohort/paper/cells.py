@@ -1,10 +1,11 @@
-"""The cells of a table: the runs of one scheme over seeds, what they say, and how that stands to the published value.
+"""The cells of a table: the runs of one scheme over seeds, and what they say together.
 
-A value is infinite where an accuracy was never reached, and nan where a run has not come that far yet.
+A run says a number about each quantity. The number is infinite where the run never reached
+an accuracy, and nan where an unfinished run has not come that far yet.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isnan, nan
 
@@ -18,118 +19,187 @@ from fedcohort.metrics import first_at
 from fedcohort.reports.words import counted
 from fedcohort.statistics import sd
 
-Quantity = (
-    float | str
-)  # a target accuracy: the first round that reaches it; "final", "official": accuracy in the last round
-Key = tuple[str, str, str, float]  # selector, partition, aggregation, mu
-Cells = dict[Key, list[Result]]
-FITTED = ("model", "samples_per_client", "precision")
-Fit = tuple[object, ...]  # values of those that are free
+# A target accuracy means the first round that reaches it; "final" and "official" mean the
+# accuracy in the last round, on the clients' reserved data and on the official test set.
+Quantity = float | str
+CellKey = tuple[str, str, str, float]  # selector, partition, aggregation, mu
+Cells = dict[CellKey, list[Result]]
+
+# Runs that differ in these fields are never mixed in one table.
+VARIANT_FIELDS = ("model", "samples_per_client", "precision")
+Variant = tuple[object, ...]  # the values of the variant fields that were not asked for
 
 
-def cells(
-    results: Iterable[Result], asked: Sequence[ComparisonConfig], strict: Collection[str] = ()
+def collect_cells(
+    runs: Iterable[Result], configs: Sequence[ComparisonConfig], exact: Collection[str] = ()
 ) -> tuple[list[Cells], list[str]]:
-    """Return the runs of each comparison's cells, all seeds that there are, and in words what is left out.
+    """Sort runs into the cells of comparisons, with all seeds that there are.
 
-    What is asked for together is compared: of model, samples per client and precision those not in `strict` are taken as most
-    of the runs on a data set have them, the same for all. Cells without runs are empty.
+    Comparisons that are asked for together are shown beside each other, so their runs must
+    be alike. A variant field that is not in `exact` takes the value that most of the runs
+    on a data set have, the same in all comparisons.
+
+    Args:
+        runs: All runs at hand.
+        configs: The comparisons.
+        exact: Variant fields whose values must be those of the configs.
+
+    Returns:
+        One dictionary of cells per config, where a cell without runs is empty, and notes on
+        the runs that were left out.
     """
-    free = [name for name in FITTED if name not in strict]
-    in_order = sorted(results, key=lambda result: result.config.first_seed)
-    wanted = [
-        {
-            _signature(single_run(of, place), free): _key(single_run(of, place))
-            for place in run_keys(of)
-        }
-        for of in asked
-    ]
-    found = [
-        [(mine[mark], run) for run in in_order if (mark := _signature(run.config, free)) in mine]
-        for mine in wanted
-    ]
-    fits: dict[str, Counter[Fit]] = {}
-    for run in {identity(run.config): run for pairs in found for _, run in pairs}.values():
-        fits.setdefault(run.config.dataset, Counter())[_fit(run, free)] += 1
-    most = {dataset: count.most_common(1)[0][0] for dataset, count in fits.items()}
+    free = [name for name in VARIANT_FIELDS if name not in exact]
+    in_order = sorted(runs, key=lambda run: run.config.first_seed)
+
+    wanted = []
+    matches = []
+    for config in configs:
+        keys = _keys_by_signature(config, free)
+        wanted.append(keys)
+        matches.append(_matching_runs(in_order, keys, free))
+
+    variants = _count_variants(matches, free)
     tables: list[Cells] = []
-    for mine, pairs in zip(wanted, found, strict=True):
-        tables.append({key: [] for key in mine.values()})
-        for key, run in pairs:
-            if _fit(run, free) == most[run.config.dataset]:
-                tables[-1][key].append(run)
-    return tables, [
-        line for dataset, count in fits.items() for line in _left_out(dataset, count, free)
-    ]
+    for keys, matching in zip(wanted, matches, strict=True):
+        cells: Cells = {key: [] for key in keys.values()}
+        for key, run in matching:
+            if _variant(run, free) == _commonest(variants[run.config.dataset]):
+                cells[key].append(run)
+        tables.append(cells)
+
+    notes = []
+    for dataset, counts in variants.items():
+        notes += _notes_on_others(dataset, counts, free)
+    return tables, notes
 
 
-def _left_out(dataset: str, count: Counter[Fit], free: Sequence[str]) -> list[str]:
-    """Say of which runs there are fewer, and so none in a table."""
-    shown, *others = [fit for fit, _ in count.most_common()]
-    return [
-        f"Not shown: {counted(count[fit], 'run')} on {dataset} with "
-        + ", ".join(
-            f"{name.replace('_', ' ')} {own}"
-            for name, own, most in zip(free, fit, shown, strict=True)
-            if own != most
+def _keys_by_signature(config: ComparisonConfig, free: Collection[str]) -> dict[str, CellKey]:
+    """Return the cell key of every run of a comparison, by the signature of the run."""
+    keys = {}
+    for run_key in run_keys(config):
+        single = single_run(config, run_key)
+        cell = (run_key.selector, run_key.partition, run_key.aggregation, float(run_key.mu))
+        keys[_signature(single, free)] = cell
+    return keys
+
+
+def _signature(config: ComparisonConfig, free: Collection[str]) -> str:
+    """Return the identity of a run without its seed and its free fields."""
+    default = ComparisonConfig()
+    neutral = {name: getattr(default, name) for name in free}
+    return identity(replace(config, first_seed=0, **neutral))
+
+
+def _matching_runs(
+    runs: Iterable[Result], keys: Mapping[str, CellKey], free: Collection[str]
+) -> list[tuple[CellKey, Result]]:
+    matching = []
+    for run in runs:
+        signature = _signature(run.config, free)
+        if signature in keys:
+            matching.append((keys[signature], run))
+    return matching
+
+
+def _count_variants(
+    matches: Iterable[list[tuple[CellKey, Result]]], free: Collection[str]
+) -> dict[str, Counter[Variant]]:
+    """Count the runs of each variant by data set; a run in two comparisons counts once."""
+    different: dict[str, Result] = {}
+    for matching in matches:
+        for _, run in matching:
+            different[identity(run.config)] = run
+    counts: dict[str, Counter[Variant]] = {}
+    for run in different.values():
+        counts.setdefault(run.config.dataset, Counter())[_variant(run, free)] += 1
+    return counts
+
+
+def _variant(run: Result, free: Collection[str]) -> Variant:
+    return tuple(getattr(run.config, name) for name in free)
+
+
+def _commonest(counts: Counter[Variant]) -> Variant:
+    return counts.most_common(1)[0][0]
+
+
+def _notes_on_others(dataset: str, counts: Counter[Variant], free: Sequence[str]) -> list[str]:
+    """Say which variants have fewer runs and are therefore not shown."""
+    shown = _commonest(counts)
+    notes = []
+    for variant, count in counts.most_common()[1:]:
+        differences = []
+        for name, value, shown_value in zip(free, variant, shown, strict=True):
+            if value != shown_value:
+                differences.append(f"{name.replace('_', ' ')} {value}")
+        notes.append(
+            f"Not shown: {counted(count, 'run')} on {dataset} with {', '.join(differences)}. "
+            "A table shows one kind of run; choose it with --model and --precision."
         )
-        + "; a table is of one kind, and --model and --precision choose it."
-        for fit in others
-    ]
+    return notes
 
 
-def _signature(of: ComparisonConfig, free: Collection[str]) -> str:
-    """Return the identity of a run but for its seed and what is free."""
-    base = ComparisonConfig()
-    return identity(replace(of, first_seed=0, **{name: getattr(base, name) for name in free}))
+def run_value(run: Result, quantity: Quantity) -> float:
+    """Return what one run says about a quantity.
 
+    Args:
+        run: The run.
+        quantity: A target accuracy, "final" or "official".
 
-def _key(of: ComparisonConfig) -> Key:
-    return of.selectors[0], of.partitions[0], of.aggregations[0], float(of.mus[0])
-
-
-def _fit(result: Result, free: Collection[str]) -> Fit:
-    return tuple(getattr(result.config, name) for name in free)
-
-
-def value(result: Result, quantity: Quantity) -> float:
-    """Return what one run says of a quantity."""
+    Returns:
+        A round or an accuracy; infinite if a finished run never reached the target, nan if
+        an unfinished run does not say yet.
+    """
+    if quantity in ("final", "official") and not run.finished:
+        return nan
     if quantity == "final":
-        return float(result.accuracy[-1]) if result.finished else nan
+        return float(run.accuracy[-1])
     if quantity == "official":
-        return float(result.official[-1]) if result.finished else nan
-    first = float(first_at(result.accuracy[:, None], float(quantity))[0])
-    return first if not isnan(first) else inf if result.finished else nan
+        return float(run.official[-1])
+    first = float(first_at(run.accuracy[:, None], float(quantity))[0])
+    if isnan(first) and run.finished:
+        return inf
+    return first
 
 
-def values(runs: Sequence[Result], quantity: Quantity) -> dict[int, float]:
-    """Return what the runs of a cell say, by seed; without what is not known yet."""
-    said = {run.config.first_seed: value(run, quantity) for run in runs}
-    return {seed: one for seed, one in said.items() if not isnan(one)}
+def values_by_seed(runs: Sequence[Result], quantity: Quantity) -> dict[int, float]:
+    """Return what the runs of a cell say, by seed, without what is not known yet."""
+    values = {}
+    for run in runs:
+        value = run_value(run, quantity)
+        if not isnan(value):
+            values[run.config.first_seed] = value
+    return values
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What the seeds say of one quantity, beside the paper's value if it has one; both infinite for never.
+    """What the seeds say about one quantity, beside the paper's value.
 
-    played: the rounds, if they were fewer than the paper's: a later value cannot be compared; pending: runs that have not come
-    far enough to say, which tend to be the slow ones.
+    Attributes:
+        values: One value per seed; infinite for never.
+        paper: The paper's value, infinite for never; None if it has none to compare with.
+        rounds_played: Our number of rounds if it is below the paper's, otherwise infinite.
+            A value of the paper beyond it cannot be compared.
+        pending: Number of runs that have not come far enough. They tend to be slow ones.
     """
 
     values: tuple[float, ...]
     paper: float | None = None
-    played: float = inf
+    rounds_played: float = inf
     pending: int = 0
 
     @property
     def reached(self) -> Floats:
         """The finite values."""
-        return np.array([one for one in self.values if one < inf])
+        return np.array([value for value in self.values if value < inf])
 
     @property
     def mean(self) -> float:
-        """Mean of those that reached it; nan if none did."""
-        return float(self.reached.mean()) if self.reached.size else nan
+        """Mean of the finite values; nan if there are none."""
+        if not self.reached.size:
+            return nan
+        return float(self.reached.mean())
 
     @property
     def sd(self) -> float:
@@ -138,16 +208,21 @@ class Cell:
 
     @property
     def difference(self) -> float:
-        """Ours less the paper's; nan where one of them is missing or never."""
-        return self.mean - self.paper if self.paper is not None and self.paper < inf else nan
+        """Our mean less the paper's value; nan where one of them is missing or never."""
+        if self.paper is None or self.paper == inf:
+            return nan
+        return self.mean - self.paper
 
     @property
     def outside(self) -> bool | None:
-        """Whether the paper's value lies outside mean ± 2 sd; None if that cannot be said, as with one seed or some pending.
+        """Whether the paper's value lies outside mean ± 2 sd; None if nobody can tell.
 
-        A run that never got there makes the spread endless upwards; "never" is outside if every run got there.
+        Nobody can tell from one seed or while runs are pending. A run that never reached the
+        target leaves no upper limit. The paper's "never" is outside if all runs reached it.
         """
-        if self.paper is None or len(self.values) < 2 or self.pending or self.paper > self.played:
+        if self.paper is None or len(self.values) < 2 or self.pending:
+            return None
+        if self.paper > self.rounds_played:
             return None
         if self.paper == inf:
             return self.reached.size == len(self.values)
@@ -155,8 +230,7 @@ class Cell:
             return True
         if self.reached.size == 1:
             return None
-        never = self.reached.size < len(self.values)
-        return bool(
-            self.paper < self.mean - 2 * self.sd
-            or (not never and self.paper > self.mean + 2 * self.sd)
-        )
+        if self.paper < self.mean - 2 * self.sd:
+            return True
+        all_reached = self.reached.size == len(self.values)
+        return all_reached and bool(self.paper > self.mean + 2 * self.sd)

@@ -1,4 +1,4 @@
-"""Accuracy over rounds, with bands over seeds and the paper's table values as marks."""
+"""Figures 5 and 6: accuracy over rounds, with the paper's table values as marks."""
 
 from collections.abc import Mapping, Sequence
 from math import inf
@@ -9,109 +9,149 @@ from fedcohort.arrays import Floats
 from fedcohort.lab.archive import Result
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.paper import published
-from fedcohort.paper.artefact import Changes, Pool, about, title_of
 from fedcohort.paper.cells import Cells
-from fedcohort.paper.setting import whole_setting
-from fedcohort.paper.tabulate import Rows, label, update
+from fedcohort.paper.labels import (
+    describe_config,
+    describe_origin,
+    partition_label,
+    scheme_label,
+    title_on,
+    update_label,
+)
+from fedcohort.paper.results import Results
+from fedcohort.paper.setting import Overrides, full_config
+from fedcohort.paper.tables import Rows
 from fedcohort.reports.charts import Chart
 from fedcohort.reports.charts.curves import accuracy_over_rounds
 from fedcohort.reports.report import Report
 from fedcohort.statistics import sd
 
-Panels = dict[str, dict[str, Floats]]
-Marks = dict[str, dict[str, list[tuple[float, float]]]]
-POINTS = 10  # rows of a curve in a table
+Panels = dict[str, dict[str, Floats]]  # accuracy [S, T] by panel and scheme
+Marks = dict[str, dict[str, list[tuple[float, float]]]]  # (round, accuracy) by panel and scheme
+POINTS = 10  # rounds of a curve that a table shows
 
 
-def report(name: str, title: str, task: str, changes: Changes, pool: Pool) -> Report:
-    """Return the curves of a task, one panel per partition and update rule."""
-    of = whole_setting(task, changes)
-    (found,), others = pool.cells(of)
-    panels = {kind: drawn for kind, drawn in by_kind(found).items() if drawn}
+def report(name: str, title: str, task: str, results: Results, overrides: Overrides) -> Report:
+    """Report accuracy over rounds, with one panel per partition and update rule.
 
-    marked = marks(of, found)
+    Args:
+        name: Name of the artefact.
+        title: Its title in the paper, such as "Figure 5".
+        task: A name in TASKS.
+        results: The results to read.
+        overrides: Fields of the config that the user changed.
+    """
+    config = full_config(task, overrides)
+    (cells,), left_out = results.cells(config)
+    panels = make_panels(cells)
+    marks = paper_marks(config, cells)
 
     figures: dict[str, Chart] = {}
     if panels:
-        figures[name] = accuracy_over_rounds(panels, published=marked)
+        figures[name] = accuracy_over_rounds(panels, published=marks)
+
     notes = ["Lines are means over seeds, bands one standard deviation."]
-    if any(points for schemes in marked.values() for points in schemes.values()):
+    if any(_has_points(panel) for panel in marks.values()):
         notes.append(
-            "Circles: the paper's first rounds at an accuracy; in the last round, its final accuracy."
+            "Circles: the paper's first rounds at an accuracy; in the last round, its final "
+            "accuracy."
         )
-    notes.append("Of a scheme's runs only those that came the furthest are drawn.")
-    title = title if of.dataset == task else f"As {title}, on other data"
-    tables = {kind: sampled(drawn) for kind, drawn in panels.items()}
-    numbers = {
-        name: [{"panel": kind} | row for kind, drawn in panels.items() for row in points(drawn)]
-    }
-    return Report(
-        name, f"{title}: {title_of(of)}", tables, notes + others + about(found), numbers, figures
-    )
+    notes.append("Only the longest runs of a scheme are drawn.")
+    notes += left_out
+    notes += describe_origin(cells)
+
+    tables = {}
+    numbers: Rows = []
+    for panel, curves in panels.items():
+        tables[panel] = sample_rows(curves)
+        for row in sample_numbers(curves):
+            numbers.append({"panel": panel} | row)
+    full_title = f"{title_on(config.dataset, task, title)}: {describe_config(config)}"
+    return Report(name, full_title, tables, notes, {name: numbers}, figures)
 
 
-def by_kind(found: Cells) -> Panels:
-    """Return accuracy [S, T] by partition and update rule, and scheme."""
+def make_panels(cells: Cells) -> Panels:
+    """Return accuracy [S, T] by panel (partition and update rule) and scheme."""
     panels: Panels = {}
-    for (selector, partition, _, mu), runs in found.items():
-        panel = panels.setdefault(f"{label(partition)}, {update(mu)}", {})
+    for (selector, partition, _, mu), runs in cells.items():
         if runs:
-            panel[selector] = stacked(runs)
+            panel = panels.setdefault(panel_title(partition, mu), {})
+            panel[selector] = longest_runs(runs)
     return panels
 
 
-def stacked(runs: Sequence[Result]) -> Floats:
-    """Return the accuracy of those runs that came the furthest [S, T]: a mean does not change its company halfway."""
-    furthest = max(len(run.accuracy) for run in runs)
-    return np.stack(
-        [run.accuracy.astype(np.float64) for run in runs if len(run.accuracy) == furthest]
-    )
+def panel_title(partition: str, mu: float) -> str:
+    """Return the title of a panel."""
+    return f"{partition_label(partition)}, {update_label(mu)}"
 
 
-def sampled(curves: Mapping[str, Floats]) -> Rows:
-    """Return a few points of each curve as a table: mean accuracy in percent at some rounds."""
-    return [
-        {"scheme": published.SCHEMES.get(name, name)}
-        | {
-            f"{t}": f"{100 * curve[:, t - 1].mean():.1f}" if t <= curve.shape[1] else "-"
-            for t in some_rounds(curves)
-        }
-        for name, curve in curves.items()
-    ]
+def longest_runs(runs: Sequence[Result]) -> Floats:
+    """Return the accuracy [S, T] of the longest runs; a mean needs runs of equal length."""
+    longest = max(len(run.accuracy) for run in runs)
+    curves = []
+    for run in runs:
+        if len(run.accuracy) == longest:
+            curves.append(run.accuracy.astype(np.float64))
+    return np.stack(curves)
 
 
-def points(curves: Mapping[str, Floats]) -> Rows:
-    """Return the same points for machines: mean, runs and standard deviation."""
-    return [
-        {"scheme": name, "round": t, "mean": at.mean(), "runs": at.size, "sd": sd(at)}
-        for name, curve in curves.items()
-        for t in some_rounds(curves)
-        if t <= curve.shape[1]
-        for at in (curve[:, t - 1],)
-    ]
+def sample_rows(curves: Mapping[str, Floats]) -> Rows:
+    """Return a few points of each curve as a table: mean accuracy in percent."""
+    rows = []
+    for selector, curve in curves.items():
+        row = {"scheme": scheme_label(selector)}
+        for round in sampled_rounds(curves):
+            row[f"{round}"] = "-"
+            if round <= curve.shape[1]:
+                row[f"{round}"] = f"{100 * curve[:, round - 1].mean():.1f}"
+        rows.append(row)
+    return rows
 
 
-def some_rounds(curves: Mapping[str, Floats]) -> list[int]:
-    """Return rounds evenly apart, the last among them."""
+def sample_numbers(curves: Mapping[str, Floats]) -> Rows:
+    """Return the same points as numbers: mean, runs and standard deviation."""
+    rows: Rows = []
+    for selector, curve in curves.items():
+        for round in sampled_rounds(curves):
+            if round > curve.shape[1]:
+                continue
+            accuracy = curve[:, round - 1]
+            rows.append(
+                {
+                    "scheme": selector,
+                    "round": round,
+                    "mean": accuracy.mean(),
+                    "runs": accuracy.size,
+                    "sd": sd(accuracy),
+                }
+            )
+    return rows
+
+
+def sampled_rounds(curves: Mapping[str, Floats]) -> list[int]:
+    """Return rounds at equal distances; the last one is among them."""
     longest = max(curve.shape[1] for curve in curves.values())
-    return [int(t) for t in np.unique(np.ceil(np.linspace(0, longest, POINTS + 1)[1:]))]
+    rounds = np.ceil(np.linspace(0, longest, POINTS + 1)[1:])
+    return [int(round) for round in np.unique(rounds)]
 
 
-def marks(of: ComparisonConfig, found: Cells) -> Marks:
-    """Return the paper's points, by panel and scheme: the first round at each accuracy, and the end."""
-    points: Marks = {}
-    paper = published.table(of.dataset)
-    whole = of.rounds == published.TABLES.get(of.dataset)
-    for selector, partition, _, mu in found:
-        cell = paper.get((selector, partition, mu), {})
-        if selector == "e3cs-inc" and not whole:
-            continue  # it turns at a quarter of the rounds
-        at = [
-            (first, float(target))
-            for target, first in cell.items()
-            if target != "final" and first < inf
-        ]
-        if whole and "final" in cell:
-            at.append((of.rounds, cell["final"]))
-        points.setdefault(f"{label(partition)}, {update(mu)}", {})[selector] = at
-    return points
+def paper_marks(config: ComparisonConfig, cells: Cells) -> Marks:
+    """Return the paper's points: the first round at each accuracy, and the end."""
+    marks: Marks = {}
+    table = published.table(config.dataset)
+    as_long = config.rounds == published.ROUNDS.get(config.dataset)
+    for selector, partition, _, mu in cells:
+        if selector == "e3cs-inc" and not as_long:
+            continue  # it changes its quota at a quarter of the rounds
+        points: list[tuple[float, float]] = []
+        for target, value in table.get((selector, partition, mu), {}).items():
+            if target == "final" and as_long:
+                points.append((config.rounds, value))
+            elif target != "final" and value < inf:
+                points.append((value, float(target)))
+        marks.setdefault(panel_title(partition, mu), {})[selector] = points
+    return marks
+
+
+def _has_points(panel: dict[str, list[tuple[float, float]]]) -> bool:
+    return any(panel.values())

@@ -1,4 +1,4 @@
-"""What a page shows of a reproduction: every artefact's tables, and the curves of all runs that the folder holds."""
+"""What the page of a reproduction shows: all tables, and the curves of all runs at hand."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,98 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.lab.archive import NON_IDENTITY_FIELDS, Result, gather_results, identity
+from fedcohort.lab import folder as run_folder
+from fedcohort.lab.archive import NON_IDENTITY_FIELDS, Result, identity
 from fedcohort.lab.config import ComparisonConfig
-from fedcohort.lab.folder import has_reproduction, has_simulation, read_request, write_request
-from fedcohort.paper import simulated
-from fedcohort.paper.registry import NAMES
-from fedcohort.paper.reproduce import shown
+from fedcohort.lab.runs import group_label
+from fedcohort.paper.artefacts import ARTEFACTS
+from fedcohort.paper.participation import SIMULATION
+from fedcohort.paper.reproduce import Reproduction, show
 from fedcohort.reports.findings import Findings, Scheme
 from fedcohort.reports.pages.simulation import schemes as simulated_schemes
 from fedcohort.reports.report import Report
 from fedcohort.world.classes import class_of
 
-ONE = ("figure3", "figure4")
-
-
-def is_one(folder: Path) -> bool:
-    """Return whether a folder holds something that was reproduced."""
-    return has_reproduction(folder, NAMES)
-
-
-def remember(
-    folder: Path, names: Sequence[str], changes: Mapping[str, Any], source: Path | None = None
-) -> None:
-    """Write down what was asked for, so that the page can be drawn again; source: where the results lie, if not there."""
-    asked: dict[str, Any] = {"names": list(names), "changes": dict(changes)}
-    if source is not None:
-        asked["from"] = str(source.resolve())
-    write_request(folder, asked)
-
-
-def findings(folder: Path) -> Findings:
-    """Return what a folder holds of what was asked for, or of everything if that is not known."""
-    asked: dict[str, Any] = {"names": ["all"], "changes": {}}
-    source = folder
-    try:
-        asked |= read_request(folder)
-        asked |= {"names": list(asked["names"]), "changes": dict(asked["changes"])}
-        source = Path(asked.get("from", folder))
-    except TypeError as error:
-        raise ValueError(
-            f"{folder} must say in reproduce.json what was reproduced, got: {error}"
-        ) from None
-    changes = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in asked["changes"].items()
-    }
-    try:
-        done = shown(asked["names"], source, **changes)
-    except TypeError as error:
-        raise ValueError(
-            f"{folder} must say in reproduce.json what was reproduced, got: {error}"
-        ) from None
-    return of_reports(source, done.reports, changes)
-
-
-def of_reports(folder: Path, reports: Mapping[str, Report], changes: Mapping[str, Any]) -> Findings:
-    """Return the findings of reports that are already made."""
-    results = [result for result in gather_results(folder) if len(result.accuracy)]
-    kinds, targets = trained_kinds(results)
-    worlds = {(result.config.clients, result.config.rates) for result in results}
-    for name in ONE:
-        if has_simulation(folder / name):
-            setting, played = simulated.stored(folder / name)
-            kinds[f"{name}: selection only"] = simulated_schemes(setting, played)
-            worlds.add((setting.clients, setting.rates))
-    more: dict[str, Any] = {}
-    if len(worlds) == 1:  # pictures by class need the same clients everywhere
-        ((clients, rates),) = worlds
-        more = {"rates": rates, "classes": class_of(clients, len(rates))}
-    about = [dict(result.provenance) for result in results]
-    return Findings(
-        title=f"The paper reproduced: {', '.join(reports)}",
-        kinds=kinds,
-        tables={
-            f"{report.title}; {title}": rows
-            for report in reports.values()
-            for title, rows in report.tables.items()
-        },
-        targets=targets,
-        lead=_lead(reports, results),
-        notes=[note for report in reports.values() for note in report.notes],
-        settings=dict(changes),
-        seeds=", ".join(map(str, sorted({result.config.first_seed for result in results}))),
-        environment={
-            k: ", ".join(sorted({str(a[k]) for a in about if a.get(k)}))
-            for k in _KEPT
-            if any(a.get(k) for a in about)
-        },
-        **more,
-    )
-
-
-_KEPT = (
+FOLDERS = (*ARTEFACTS, SIMULATION.name)  # folders that a reproduction may hold
+ENVIRONMENT = (
     "python",
     "machine",
     "gpu",
@@ -112,74 +34,173 @@ _KEPT = (
 )
 
 
-def _lead(reports: Mapping[str, Report], results: Sequence[Result]) -> list[str]:
-    """Say how the paper's claims fared, if they were asked for, and how much there is to judge by."""
-    said = []
+def is_reproduction(folder: Path) -> bool:
+    """Return whether a folder holds something that was reproduced."""
+    return run_folder.has_reproduction(folder, FOLDERS)
+
+
+def save_request(
+    folder: Path, names: Sequence[str], overrides: Mapping[str, Any], source: Path | None = None
+) -> None:
+    """Write down what was asked for, so that the page can be drawn again.
+
+    Args:
+        folder: Folder of the reports.
+        names: Names of artefacts.
+        overrides: Fields of the config that the user changed.
+        source: Folder of the results, if they lie elsewhere.
+    """
+    request: dict[str, Any] = {"names": list(names), "changes": dict(overrides)}
+    if source is not None:
+        request["from"] = str(source.resolve())
+    run_folder.write_request(folder, request)
+
+
+def read_findings(folder: Path) -> Findings:
+    """Return what a folder holds of what was asked for, or of everything if nobody knows."""
+    request: dict[str, Any] = {"names": ["all"], "changes": {}}
+    request |= run_folder.read_request(folder)
+    try:
+        names = list(request["names"])
+        overrides = {}
+        for name, value in dict(request["changes"]).items():
+            overrides[name] = tuple(value) if isinstance(value, list) else value
+        source = Path(request.get("from", folder))
+        reproduction = show(names, source, **overrides)
+    except TypeError as error:
+        path = folder / run_folder.REQUEST
+        raise ValueError(f"{path} must say what was reproduced, got: {error}") from None
+    return make_findings(reproduction)
+
+
+def make_findings(reproduction: Reproduction) -> Findings:
+    """Return what the page of a reproduction shows."""
+    results = reproduction.results
+    reports = reproduction.reports
+    runs = [run for run in results.runs if len(run.accuracy)]
+    groups, targets = group_runs(runs)
+    worlds = {(run.config.clients, run.config.rates) for run in runs}
+    for name in SIMULATION.older_folders:
+        simulation = results.simulation(SIMULATION, name)
+        if simulation is not None:
+            title = f"{simulation.folder.name}: selection only"
+            groups[title] = simulated_schemes(simulation.config, simulation.results)
+            worlds.add((simulation.config.clients, simulation.config.rates))
+
+    rates: Sequence[float] = ()
+    classes = None
+    if len(worlds) == 1:  # charts by class need the same clients everywhere
+        ((clients, rates),) = worlds
+        classes = class_of(clients, len(rates))
+
+    tables = {}
+    notes: list[str] = []
+    for report in reports.values():
+        notes += report.notes
+        for title, rows in report.tables.items():
+            tables[f"{report.title}; {title}"] = rows
+    seeds = sorted({run.config.first_seed for run in runs})
+    return Findings(
+        title=f"The paper reproduced: {', '.join(reports)}",
+        kinds=groups,
+        tables=tables,
+        targets=targets,
+        rates=rates,
+        classes=classes,
+        lead=_lead(reports, runs),
+        notes=notes,
+        settings=dict(reproduction.overrides),
+        seeds=", ".join(map(str, seeds)),
+        environment=_environment(runs),
+    )
+
+
+def _environment(runs: Sequence[Result]) -> dict[str, str]:
+    """Return the versions and machines that runs were computed with."""
+    environment = {}
+    for name in ENVIRONMENT:
+        values = {str(run.provenance[name]) for run in runs if run.provenance.get(name)}
+        if values:
+            environment[name] = ", ".join(sorted(values))
+    return environment
+
+
+def _lead(reports: Mapping[str, Report], runs: Sequence[Result]) -> list[str]:
+    """Say how many claims hold, if they were judged, and how many runs there are."""
+    sentences = []
     if "claims" in reports:
-        counts = Counter(str(row["verdict"]) for row in reports["claims"].tables["Verdicts"])
-        if counts:
-            words = ", ".join(f"{word} {count}" for word, count in counts.most_common())
-            said.append(
-                f"{counts.total()} verdicts on the paper's claims, one for each data set that a claim is about: {words}."
-            )
-    if results:
-        unfinished = sum(not result.finished for result in results)
-        said.append(
-            f"{len(results)} training runs are at hand"
-            + (f", {unfinished} of them not finished." if unfinished else ".")
+        rows = reports["claims"].tables["Verdicts"]
+        counts = Counter(str(row["verdict"]) for row in rows)
+        words = ", ".join(f"{verdict} {count}" for verdict, count in counts.most_common())
+        sentences.append(
+            f"{counts.total()} verdicts on the paper's claims, one for each data set that a "
+            f"claim is about: {words}."
         )
-    return said
+    if runs:
+        unfinished = sum(not run.finished for run in runs)
+        sentence = f"{len(runs)} training runs are at hand"
+        if unfinished:
+            sentence += f", {unfinished} of them not finished"
+        sentences.append(f"{sentence}.")
+    return sentences
 
 
-def trained_kinds(
-    results: Sequence[Result],
+def group_runs(
+    runs: Sequence[Result],
 ) -> tuple[dict[str, dict[str, Scheme]], dict[str, Sequence[float]]]:
-    """Return runs that differ in scheme and seed alone as one kind, and the kinds' targets."""
+    """Group runs that differ in selector and seed alone.
+
+    Returns:
+        The schemes of each group, and its target accuracies, both by the label of the group.
+    """
     groups: dict[str, dict[str, list[Result]]] = {}
-    for result in results:
-        alike = identity(replace(result.config, selectors=("random",), first_seed=0))
-        groups.setdefault(alike, {}).setdefault(result.config.selectors[0], []).append(result)
-    found: dict[str, dict[str, Scheme]] = {}
+    configs: dict[str, ComparisonConfig] = {}
+    for run in runs:
+        shared = replace(run.config, selectors=("random",), first_seed=0)
+        group = identity(shared)
+        configs.setdefault(group, shared)
+        groups.setdefault(group, {}).setdefault(run.config.selectors[0], []).append(run)
+
+    schemes: dict[str, dict[str, Scheme]] = {}
     targets: dict[str, Sequence[float]] = {}
-    first = {alike: next(iter(by_scheme.values()))[0].config for alike, by_scheme in groups.items()}
-    for alike, by_scheme in groups.items():
-        name = _kind(
-            first[alike], [of for of in first.values() if _short(of) == _short(first[alike])]
-        )
-        found[name], targets[name] = (
-            {scheme: _scheme(runs) for scheme, runs in by_scheme.items()},
-            first[alike].targets,
-        )
-    return found, targets
+    for group, by_selector in groups.items():
+        label = _full_label(configs[group], list(configs.values()))
+        targets[label] = configs[group].targets
+        schemes[label] = {}
+        for selector, selector_runs in by_selector.items():
+            schemes[label][selector] = _scheme(selector_runs)
+    return schemes, targets
 
 
-def _kind(of: ComparisonConfig, namesakes: Sequence[ComparisonConfig]) -> str:
-    """Return the name of a kind: what it is in short, and in what it differs from others of that short name."""
-    names = [name for name in vars(of) if name not in ("selectors", *NON_IDENTITY_FIELDS)]
-    differ = [name for name in names if len({str(getattr(one, name)) for one in namesakes}) > 1]
-    return ", ".join(
-        [_short(of), *(f"{name.replace('_', ' ')} {getattr(of, name)}" for name in differ)]
-    )
+def _full_label(config: ComparisonConfig, configs: Sequence[ComparisonConfig]) -> str:
+    """Return the label of a group, and how it differs from others with the same label."""
+    label = _short_label(config)
+    namesakes = [other for other in configs if _short_label(other) == label]
+    words = [label]
+    for name, value in vars(config).items():
+        if name == "selectors" or name in NON_IDENTITY_FIELDS:
+            continue
+        values = {str(getattr(other, name)) for other in namesakes}
+        if len(values) > 1:
+            words.append(f"{name.replace('_', ' ')} {value}")
+    return ", ".join(words)
 
 
-def _short(of: ComparisonConfig) -> str:
-    rule = f"{of.aggregations[0]} rule" + (
-        "" if of.server_rate == 1 else f" times {of.server_rate:g}"
-    )
-    return f"{of.dataset}, k={of.cohort}, {of.partitions[0]} data, {rule}, mu {of.mus[0]:g}, {of.sampler}"
+def _short_label(config: ComparisonConfig) -> str:
+    group = group_label(config.partitions[0], config.aggregations[0], config.mus[0])
+    label = f"{config.dataset}, k={config.cohort}, {group}, {config.sampler}"
+    if config.server_rate != 1:
+        label += f", server rate {config.server_rate:g}"
+    return label
 
 
 def _scheme(runs: list[Result]) -> Scheme:
+    """Return the runs of one selector; rounds that were not played are nan."""
     runs = sorted(runs, key=lambda run: run.config.first_seed)
     rounds = max(run.config.rounds for run in runs)
-
-    def padded(values: Any, kind: Any) -> Any:
-        return np.concatenate([values.astype(kind), np.full(rounds - len(values), np.nan, kind)])
-
-    successes = np.stack([padded(run.valid, np.float64) for run in runs])
-    accuracy = np.stack(
-        [padded(run.accuracy, np.float32) for run in runs]
-    )  # as kept: 0.45 is not below a target of 0.45 then
+    successes = np.stack([_padded(run.valid, rounds, np.float64) for run in runs])
+    # Accuracies stay in float32: in float64, 0.45 would be below a target of 0.45.
+    accuracy = np.stack([_padded(run.accuracy, rounds, np.float32) for run in runs])
     return Scheme(
         seeds=[run.config.first_seed for run in runs],
         asked=np.where(np.isnan(successes), np.nan, float(runs[0].config.cohort)),
@@ -187,3 +208,8 @@ def _scheme(runs: list[Result]) -> Scheme:
         counts=np.stack([run.counts for run in runs]).astype(np.int64),
         accuracy=accuracy,
     )
+
+
+def _padded(values: Any, rounds: int, kind: Any) -> Any:
+    missing = np.full(rounds - len(values), np.nan, kind)
+    return np.concatenate([values.astype(kind), missing])

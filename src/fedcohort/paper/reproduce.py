@@ -1,43 +1,46 @@
-"""Everything behind `fedcohort reproduce`, without a terminal: train what is missing, then report what there is.
+"""Everything behind `fedcohort reproduce`: train what is missing, then report what there is.
 
-Parts of the training lie under `runs` in the folder `out`, the reports of each artefact in a folder of its name. The same call
-goes on where an earlier one stopped; a finished artefact is only reported.
+The folder of a reproduction holds the trained parts under `runs`, the simulations in folders of
+their own, and the reports of each artefact in a folder of its name. The same call continues
+where an earlier one stopped. What is finished is only reported.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from math import inf
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fedcohort.checks import check_choice, check_positive
 from fedcohort.data import load
 from fedcohort.files import check_folder
-from fedcohort.lab.archive import Result, gather_results, save
-from fedcohort.lab.config import SimulationConfig
-from fedcohort.lab.folder import has_comparison, has_simulation
-from fedcohort.lab.simulation import Progress
-from fedcohort.paper import simulated
-from fedcohort.paper.artefact import Changes, Pool
-from fedcohort.paper.cells import FITTED, Quantity, values
-from fedcohort.paper.claims import verdicts as claims
-from fedcohort.paper.claims.evidence import BySeed, Evidence
-from fedcohort.paper.registry import EXPERIMENTS, NAMES, artefacts
-from fedcohort.paper.setting import COHORTS, SUBSETS, TASKS, check_changes, fitted, whole_setting
-from fedcohort.paper.tabulate import heading
+from fedcohort.lab.simulation import Progress, Simulation
+from fedcohort.paper.artefacts import ARTEFACTS
+from fedcohort.paper.results import Results, exact_fields, read_results
+from fedcohort.paper.setting import SUBSETS, TASKS, Overrides, check_overrides, fields_for
+from fedcohort.paper.simulations import check_simulation_overrides
 from fedcohort.reports.report import Report
-from fedcohort.reports.report import write as write
-from fedcohort.world.classes import class_of
+
+if TYPE_CHECKING:
+    from fedcohort.lab.training import Training
 
 
 @dataclass(frozen=True, eq=False)
-class Done:
-    """What a call came to: reports by name, under which changes, which data could not be had and why, where the time was up."""
+class Reproduction:
+    """What came of a call.
+
+    Attributes:
+        reports: Reports by name of the artefact.
+        results: The results that they were made from.
+        overrides: Fields of the config that differ from the paper's.
+        absent: Data sets that are not at hand, and why.
+        stopped: Where training stopped because the time was up; empty if it did not.
+    """
 
     reports: Mapping[str, Report]
-    changes: Changes
+    results: Results
+    overrides: Overrides
     absent: Mapping[str, str] = field(default_factory=dict)
     stopped: str = ""
 
@@ -49,170 +52,187 @@ def run(
     data: Path | None = None,
     minutes: float | None = None,
     overwrite: bool = False,
-    told: Progress | None = None,
-    **changes: Any,
-) -> Done:
-    """Simulate and train what the named artefacts lack, within so many minutes, and return their reports.
+    on_progress: Progress | None = None,
+    **overrides: Any,
+) -> Reproduction:
+    """Simulate and train what artefacts lack, and report them.
 
-    changes: settings of `Comparison`; `selectors`, `partitions` and `mus` ask for a subset of an artefact's runs.
+    Args:
+        names: Names of artefacts, or "all".
+        out: Folder for runs and reports.
+        data: Folder with data sets.
+        minutes: Training stops between rounds after so many minutes.
+        overwrite: Whether to replace simulations that are there.
+        on_progress: Is told the part, the rounds done and the rounds in all.
+        **overrides: Fields of `ComparisonConfig`. `selectors`, `partitions` and `mus` choose
+            some of an artefact's runs.
+
+    Returns:
+        The reports, and the results that they were made from.
+
+    Raises:
+        ValueError: If a name is unknown, an override cannot be taken, or the folder holds
+            something else. Nothing is computed then.
     """
-    chosen = chosen_of(names)
-    wanted = [name for name in chosen if name in artefacts()]
-    experiments = {name: simulated.changed(name, changes) for name in chosen if name in EXPERIMENTS}
-    if set(chosen) <= set(EXPERIMENTS):
-        simulated.check_concerned(chosen, changes)
-    until = inf if minutes is None else monotonic() + 60 * check_positive("time_budget", minutes)
-    if wanted and "device" in changes:
-        from fedcohort.learning.options import find_device  # PyTorch is loaded by who trains
+    chosen = choose(names)
+    deadline = inf
+    if minutes is not None:
+        deadline = monotonic() + 60 * check_positive("time_budget", minutes)
+    overrides = _check_request(chosen, out, overrides)
 
-        changes["device"] = str(find_device(changes["device"]))
-    check_changes(changes, chosen)
-    if wanted and not any(artefacts()[name].settings(changes) for name in wanted):
-        subset = "; ".join(
-            f"{name} {', '.join(map(str, changes[name]))}" for name in SUBSETS if name in changes
-        )
+    simulations = _simulate(chosen, out, overrides, overwrite, on_progress)
+
+    trained = _trained(chosen)
+    if not trained:
+        results = read_results(out, overrides)
+        results.simulations |= simulations
+        return Reproduction(make_reports(chosen, results, overrides), results, overrides)
+
+    from fedcohort.lab.training import Training  # Imported here: only training needs PyTorch.
+
+    training = Training(out, data, deadline, on_progress)
+    overrides = {"precision": "float32"} | _with_suitable_fields(overrides, training)
+    for name in trained:
+        training.complete(_configs(name, overrides))
+    results = Results(training.results, out, exact_fields(overrides), simulations)
+    return Reproduction(
+        make_reports(chosen, results, overrides),
+        results,
+        overrides,
+        absent=training.absent,
+        stopped=training.stopped,
+    )
+
+
+def show(names: Sequence[str], source: Path, **overrides: Any) -> Reproduction:
+    """Report the results in a folder; nothing is simulated or trained.
+
+    Args:
+        names: Names of artefacts, or "all".
+        source: Folder of a reproduction, or of exported results.
+        **overrides: Fields of `ComparisonConfig` that choose which runs are shown.
+
+    Raises:
+        ValueError: If a name is unknown, an override cannot be taken, or `source` is no folder.
+    """
+    chosen = choose(names)
+    checked = {name: value for name, value in overrides.items() if name != "precision"}
+    check_overrides(checked, chosen)
+    if not source.is_dir():
+        raise ValueError(f"from must be a folder of results, got {source}")
+    results = read_results(source, overrides)
+    return Reproduction(make_reports(chosen, results, overrides), results, overrides)
+
+
+def choose(names: Sequence[str]) -> list[str]:
+    """Return the named artefacts, each once and in the order of ARTEFACTS; all for "all"."""
+    for name in names:
+        check_choice("name", name, [*ARTEFACTS, "all"])
+    if "all" in names:
+        return list(ARTEFACTS)
+    return [name for name in ARTEFACTS if name in names]
+
+
+def make_reports(names: Sequence[str], results: Results, overrides: Overrides) -> dict[str, Report]:
+    """Return the reports of artefacts, by name."""
+    overrides = dict(overrides)
+    if overrides.get("precision", "float32") != "float32":
+        # A CPU cannot train in this precision, but results of a GPU are shown on any machine.
+        overrides.setdefault("device", "cuda")
+    reports = {}
+    for name in choose(names):
+        reports[name] = ARTEFACTS[name].report(results, overrides)
+    return reports
+
+
+def _check_request(chosen: list[str], out: Path, overrides: dict[str, Any]) -> dict[str, Any]:
+    """Refuse what cannot be done before anything is computed; return resolved overrides."""
+    for name in chosen:
+        spec = ARTEFACTS[name].simulation
+        if spec is not None:
+            spec.with_overrides(overrides)
+    if all(ARTEFACTS[name].simulation is not None for name in chosen):
+        check_simulation_overrides(chosen, overrides)
+
+    trained = _trained(chosen)
+    if trained and "device" in overrides:
+        from fedcohort.learning.options import find_device  # Imported here: it needs PyTorch.
+
+        overrides = overrides | {"device": str(find_device(overrides["device"]))}
+    check_overrides(overrides, chosen)
+    if trained and not any(_configs(name, overrides) for name in trained):
         raise ValueError(
-            f"selectors, partitions and mus must leave a run of {', '.join(wanted)}, got {subset}"
+            f"selectors, partitions and mus must leave a run of {', '.join(trained)}, "
+            f"got {_describe_subsets(overrides)}"
         )
+
     check_folder("out", out)
-    if has_comparison(out) or has_simulation(out):
+    if (out / "settings.toml").exists() or (out / "settings.json").exists():
         raise ValueError(
             f"out must not hold a run of compare or simulate, got {out}; choose another"
         )
-    if wanted and str(changes.get("dataset", "")).endswith(".npz"):
-        load(
-            changes["dataset"]
-        )  # a file of one's own that cannot be read is a mistake, not data that are still to come
-    for name, experiment in experiments.items():
-        simulated.played(name, experiment, out / name, overwrite, told)
-    if not wanted:
-        return Done(reports(chosen, out, changes), changes)
-    from fedcohort.lab.training import Training
-
-    training = Training(out, data, until, told)
-    changes = {"precision": "float32"} | _fitted(
-        changes, training
-    )  # what is shown is what was asked for
-    for name in wanted:
-        training.complete(artefacts()[name].settings(changes))
-    return Done(reports(chosen, out, changes), changes, training.absent, training.stopped)
+    dataset = str(overrides.get("dataset", ""))
+    if trained and dataset.endswith(".npz"):
+        load(dataset)  # A user's file that cannot be read is an error, not missing data.
+    return overrides
 
 
-def shown(names: Sequence[str], source: Path, **changes: Any) -> Done:
-    """Return the reports of the results in a folder, run folders or results files; nothing is trained."""
-    chosen = chosen_of(names)
-    check_changes({name: value for name, value in changes.items() if name != "precision"}, chosen)
-    if not source.is_dir():
-        raise ValueError(f"from must be a folder of results, got {source}")
-    return Done(reports(chosen, source, changes), changes)
+def _simulate(
+    chosen: list[str],
+    out: Path,
+    overrides: Overrides,
+    overwrite: bool,
+    on_progress: Progress | None,
+) -> dict[Path, Simulation]:
+    """Return the simulations of artefacts by folder; those that are missing are played.
 
-
-def chosen_of(names: Sequence[str]) -> list[str]:
-    """Return the artefacts that are named, each once, in the order of the list of all; all for "all"."""
-    wanted = [check_choice("name", name, [*NAMES, "all"]) for name in names]
-    return [name for name in NAMES if name in wanted or "all" in wanted]
-
-
-def _fitted(changes: Changes, training: Any) -> dict[str, Any]:
-    """Return the changes with a model and a size that suit a data set that is not the paper's for this task."""
-    if "dataset" not in changes or (data := training.dataset(changes["dataset"])) is None:
-        return dict(changes)
-    own = TASKS.get(changes["dataset"])
-    suits = {"model": own["model"]} if own else fitted(data, changes.get("clients", 100))
-    return {**suits, **changes}
-
-
-def reports(names: Sequence[str], source: Path, changes: Changes) -> dict[str, Report]:
-    """Return the reports of what lies in a folder; of simulations, those that it holds."""
-    changes = dict(changes)
-    if changes.get("precision", "float32") != "float32":
-        changes.setdefault("device", "cuda")  # read, not used: results of a GPU are shown anywhere
-    asked = (
-        {"model", "samples_per_client"} if "dataset" not in changes else set()
-    )  # the paper's, on the paper's data
-    pool = Pool(gather_results(source), asked | (set(FITTED) & changes.keys()))
-    made: dict[str, Report] = {}
-    for name in chosen_of(names):
-        if name in EXPERIMENTS:
-            made[name] = simulated.report_in(source / name, partial(powd, pool, changes))
-        elif name == "claims":
-            made[name] = claims.report(evidence(source, pool, changes))
-        else:
-            made[name] = artefacts()[name].report(changes, pool)
-    return made
-
-
-def powd(pool: Pool, changes: Changes, like: SimulationConfig) -> dict[int, Result]:
-    """Return the finished training runs of pow-d that figures 3 and 4 can show, by seed: non-iid, FedAvg, as many clients."""
-    own = {"rounds": like.rounds, "clients": like.clients, "cohort": like.cohort}
-    (found,), _ = pool.cells(whole_setting("cifar10", changes, **own))
-    return {
-        run.config.first_seed: run
-        for run in found["pow-d", "primary-label", "paper", 0.0]
-        if run.finished
-    }
-
-
-def evidence(source: Path, pool: Pool, changes: Changes) -> Evidence:
-    """Return what the claims are judged by: trained runs, and simulations where a folder holds them."""
-    asked = {
-        (task, cohort): whole_setting(task, changes, cohort=cohort)
-        for task in TASKS
-        for cohort in COHORTS
-    }
-    tables, others = pool.cells(*asked.values())
-    found = dict(zip(asked, tables, strict=True))
-    tasks = {task: of for (task, _), of in asked.items()}
-    played, datasets = (
-        {task: getattr(of, name) for task, of in tasks.items()} for name in ("rounds", "dataset")
-    )
-    labels = {
-        task: f"{of.dataset}, T={of.rounds}, {heading(of.targets[0])}"
-        for task, of in tasks.items()
-        if (of.dataset, of.rounds) != (task, TASKS[task]["rounds"])
-    }
-
-    def trained(
-        task: str, selector: str, partition: str, mu: float, cohort: int, quantity: Quantity
-    ) -> BySeed:
-        return values(found[task, cohort][selector, partition, "paper", mu], quantity)
-
-    more: dict[str, Any] = {"datasets": datasets, "labels": labels, "left_out": others}
-    for name in [name for name in ("figure3", "figure4") if has_simulation(source / name)][:1]:
-        kept, results = simulated.stored(source / name)
-        if kept.rounds != EXPERIMENTS[name].setting.rounds:
-            labels["selection"] = f"selection, T={kept.rounds}"
-        more["asked"] = simulated.asked(kept, results, powd(pool, changes, kept))
-        more["classes"], more["cohort"] = (
-            class_of(kept.clients, len(kept.rates)),
-            kept.cohort,
-        )
-    more["regret"] = simulated.room(source / "regret")
-    return Evidence(trained, played, **more)
-
-
-def check_export(to: Path) -> None:
-    """Refuse a folder that results cannot be added to, before anything is computed for it."""
-    check_folder("export", to)
-    gather_results(to)
-
-
-def export(out: Path, to: Path, ending: str = ".parquet") -> list[Path]:
-    """Write all results under `out` as one small file per data set; what `to` held of other runs stays. Return the paths.
-
-    ending: .parquet, or .npz where there is no pyarrow; both are read by `reports`.
+    Artefacts that share a simulation share its folder, so it is played once.
     """
-    check_choice("ending", ending, (".parquet", ".npz"))
-    if not out.is_dir():
-        raise ValueError(f"out must be a folder of results, got {out}")
-    check_folder("export", to)
-    by_set: dict[str, list[Result]] = {}
-    for result in gather_results(out, to):
-        by_set.setdefault(Path(result.config.dataset).stem, []).append(result)
-    if out != to:
-        simulated.export(out, to)
-    paths = []
-    for name, results in sorted(by_set.items()):
-        paths.append(to / f"runs-{name}{ending}")
-        save(paths[-1], results)
-    return paths
+    simulations: dict[Path, Simulation] = {}
+    for name in chosen:
+        spec = ARTEFACTS[name].simulation
+        if spec is None:
+            continue
+        folder = spec.find(out, name)
+        if overwrite:
+            folder = out / spec.name
+        if folder in simulations:
+            continue
+        simulation = spec.with_overrides(overrides).load_or_run(
+            out, name, overwrite=overwrite, on_progress=on_progress
+        )
+        simulations[simulation.folder] = simulation
+    return simulations
+
+
+def _describe_subsets(overrides: Overrides) -> str:
+    words = []
+    for name in SUBSETS:
+        if name in overrides:
+            words.append(f"{name} {', '.join(map(str, overrides[name]))}")
+    return "; ".join(words)
+
+
+def _trained(names: Sequence[str]) -> list[str]:
+    """Return the artefacts that need training."""
+    return [name for name in names if ARTEFACTS[name].training is not None]
+
+
+def _configs(name: str, overrides: Overrides) -> list[Any]:
+    training = ARTEFACTS[name].training
+    if training is None:
+        return []
+    return training(overrides)
+
+
+def _with_suitable_fields(overrides: Overrides, training: "Training") -> dict[str, Any]:
+    """Add a model and a size that suit a data set other than the paper's for this task."""
+    if "dataset" not in overrides:
+        return dict(overrides)
+    dataset = training.dataset(overrides["dataset"])
+    if dataset is None:
+        return dict(overrides)
+    task = TASKS.get(overrides["dataset"])
+    if task is None:
+        return fields_for(dataset, overrides.get("clients", 100)) | dict(overrides)
+    return {"model": task["model"]} | dict(overrides)

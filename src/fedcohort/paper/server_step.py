@@ -1,8 +1,10 @@
-"""Ablation (a): how much of the speed-up over Random is the size of the server's step?
+"""Ablation (a): how much of the speed-up over Random comes from the size of the server's step?
 
-The paper's rule moves the model by the share of all clients that arrived: 0.18 of the average update under FedCS, 0.095 under
-Random. `normalised` moves by the whole average update; `equalised` by the average update times Random's mean share, for all
-schemes alike. What is left of a scheme's speed-up with equal steps is owed to whom it asks, not to how far it moves.
+The paper's rule moves the model by the share of all clients that arrived: 0.18 of the average
+update under FedCS, 0.095 under Random. `normalised` moves it by the whole average update.
+`equalised` moves it, for all schemes alike, by the average update times Random's mean share.
+What remains of a scheme's speed-up with equal steps comes from which clients it asks, not
+from how far the model moves.
 """
 
 from collections.abc import Mapping
@@ -11,11 +13,17 @@ from typing import Any
 
 from fedcohort.lab.archive import Result
 from fedcohort.lab.config import ComparisonConfig
-from fedcohort.paper import published
-from fedcohort.paper.artefact import Changes, Pool, about, title_of
-from fedcohort.paper.cells import Quantity, value
-from fedcohort.paper.setting import SUBSETS, setting
-from fedcohort.paper.tabulate import Rows, columns, heading, label, long_rows
+from fedcohort.paper.cells import Quantity, run_value
+from fedcohort.paper.labels import (
+    describe_config,
+    describe_origin,
+    heading,
+    partition_label,
+    scheme_label,
+)
+from fedcohort.paper.results import Results
+from fedcohort.paper.setting import Overrides, task_config, without_subsets
+from fedcohort.paper.tables import Rows, long_rows, our_columns
 from fedcohort.reports.report import Report
 from fedcohort.statistics import estimate
 from fedcohort.world.classes import class_rates
@@ -23,123 +31,162 @@ from fedcohort.world.classes import class_rates
 TASK = "cifar10"
 SELECTORS = ("random", "fedcs", "e3cs-0.5", "e3cs-inc")
 RULES = ("paper", "normalised", "equalised")
+LogRatios = Mapping[int, float]  # log of Random's rounds over a scheme's, by seed
 
 
-def mean_share(of: ComparisonConfig) -> float:
-    """Return the mean share of all clients that arrives under Random: k/K times the mean rate; 0.095 in the paper's setting."""
-    return of.cohort / of.clients * float(class_rates(of.clients, of.rates).mean())
+def mean_share(config: ComparisonConfig) -> float:
+    """Return the mean share of all clients that arrives under Random.
+
+    It is k/K times the mean success rate: 0.095 in the paper's setting.
+    """
+    rates = class_rates(config.clients, config.rates)
+    return config.cohort / config.clients * float(rates.mean())
 
 
-def by_rule(changes: Changes) -> dict[str, ComparisonConfig]:
-    """Return the setting of each rule; that of the paper is part of table3."""
-    base = setting(TASK, changes, selectors=SELECTORS, mus=(0.0,))
-    if base is None:
+def configs_by_rule(overrides: Overrides) -> dict[str, ComparisonConfig]:
+    """Return the config of each rule; the runs of the paper's rule are part of Table III."""
+    paper = task_config(TASK, overrides, selectors=SELECTORS, mus=(0.0,))
+    if paper is None:
         return {}
-    own: dict[str, dict[str, Any]] = {
+    fields: dict[str, dict[str, Any]] = {
         "paper": {},
         "normalised": {"aggregations": ("normalised",)},
-        "equalised": {"aggregations": ("normalised",), "server_rate": mean_share(base)},
+        "equalised": {"aggregations": ("normalised",), "server_rate": mean_share(paper)},
     }
-    made = {
-        rule: setting(TASK, changes, selectors=SELECTORS, mus=(0.0,), **own[rule]) for rule in RULES
-    }
-    return {rule: of for rule, of in made.items() if of}
+    configs = {}
+    for rule in RULES:
+        config = task_config(TASK, overrides, selectors=SELECTORS, mus=(0.0,), **fields[rule])
+        if config is not None:
+            configs[rule] = config
+    return configs
 
 
-def settings(changes: Changes) -> list[ComparisonConfig]:
+def configs(overrides: Overrides) -> list[ComparisonConfig]:
     """Return what is trained."""
-    return list(by_rule(changes).values())
+    return list(configs_by_rule(overrides).values())
 
 
-def report(changes: Changes, pool: Pool) -> Report:
-    """Return rounds and final accuracy by rule, and what is left of each speed-up over Random."""
+def report(results: Results, overrides: Overrides) -> Report:
+    """Report rounds and accuracy by rule, and what is left of each speed-up over Random."""
+    wanted = configs_by_rule(without_subsets(overrides))
+    cells_by_rule, left_out = results.cells(*wanted.values())
+
     tables: dict[str, Rows] = {}
     numbers: Rows = []
     runs: dict[tuple[str, str, str], list[Result]] = {}
-    asked = by_rule({name: value for name, value in changes.items() if name not in SUBSETS})
-    by_rules, others = pool.cells(*asked.values())
-    notes = dict.fromkeys(others)
-    for (rule, of), found in zip(asked.items(), by_rules, strict=True):
-        notes |= dict.fromkeys(about(found))
-        for (selector, partition, _, _), here in found.items():
-            runs[rule, partition, selector] = here
-            row = {"scheme": published.SCHEMES[selector]} | columns(of, here)
-            tables.setdefault(f"{label(partition)}, {rule}", []).append(row)
-        numbers += [{"rule": rule} | row for row in long_rows(of, found)]
-    of = asked["paper"]
-    ratios: Rows = []
-    for partition in of.partitions:
-        logs = {
-            selector: {
-                rule: ratios_of(runs, rule, partition, selector, of.targets[0]) for rule in RULES
-            }
-            for selector in SELECTORS
-            if selector != "random"
-        }
-        title = f"speed-up over Random to {heading(of.targets[0])}, {label(partition)}"
-        tables[title] = [speed_up(selector, rules) for selector, rules in logs.items()]
-        ratios += [
-            {
-                "partition": partition,
-                "selector": selector,
-                "rule": rule,
-                "seed": seed,
-                "log ratio": one,
-            }
-            for selector, rules in logs.items()
-            for rule, by_seed in rules.items()
-            for seed, one in by_seed.items()
-        ]
-    explained = f"equalised: every scheme's average update times {mean_share(of):.3g}, Random's mean share of arrived clients."
-    left = "left: log of the speed-up with equal steps over log of the speed-up with the paper's rule; 0: all of it was the step."
-    some = (
+    notes = dict.fromkeys(left_out)
+    for (rule, config), cells in zip(wanted.items(), cells_by_rule, strict=True):
+        notes |= dict.fromkeys(describe_origin(cells))
+        for (selector, partition, _, _), cell_runs in cells.items():
+            runs[rule, partition, selector] = cell_runs
+            row = {"scheme": scheme_label(selector)} | our_columns(config, cell_runs)
+            tables.setdefault(f"{partition_label(partition)}, {rule}", []).append(row)
+        for row in long_rows(config, cells):
+            numbers.append({"rule": rule} | row)
+
+    config = wanted["paper"]
+    target = config.targets[0]
+    ratio_rows: Rows = []
+    for partition in config.partitions:
+        title = f"speed-up over Random to {heading(target)}, {partition_label(partition)}"
+        tables[title] = []
+        for selector in SELECTORS[1:]:
+            by_rule = {}
+            for rule in RULES:
+                by_rule[rule] = log_ratios(
+                    slow=runs[rule, partition, "random"],
+                    fast=runs[rule, partition, selector],
+                    target=target,
+                )
+            tables[title].append(speed_up_row(selector, by_rule))
+            ratio_rows += _ratio_rows(partition, selector, by_rule)
+
+    legend = [
+        f"equalised: every scheme moves by its average update times {mean_share(config):.3g}, "
+        "Random's mean share of arrived clients.",
         "Speed-ups are geometric means over the seeds that all rules have, ± standard error. "
-        "(2 of 3): in the third one of both did not get there, or not yet."
+        "(2 of 3): in the third seed, Random or the scheme has not reached the accuracy.",
+        "left: log of the speed-up with equal steps divided by log of the speed-up with the "
+        "paper's rule. 0 %: all of the speed-up came from the step.",
+    ]
+    return Report(
+        "server_step",
+        f"Server step: {describe_config(config)}, FedAvg",
+        tables,
+        [*legend, *notes],
+        {"server_step": numbers, "speed_up": ratio_rows},
     )
-    title = f"Server step: {title_of(of)}, FedAvg"
-    files = {"server_step": numbers, "speed_up": ratios}
-    return Report("server_step", title, tables, [explained, some, left, *notes], files)
 
 
-def ratios_of(
-    runs: Mapping[tuple[str, str, str], list[Result]],
-    rule: str,
-    partition: str,
-    selector: str,
-    target: Quantity,
-) -> dict[int, float]:
-    """Return by seed the log of Random's rounds over a scheme's; nan where one of them did not get there, or not yet."""
-    slow, fast = runs[rule, partition, "random"], runs[rule, partition, selector]
-    first, second = (
-        {run.config.first_seed: value(run, target) for run in found} for found in (slow, fast)
-    )
-    both = {seed: (first[seed], second[seed]) for seed in first if seed in second}
-    return {
-        seed: log(one / other) if max(one, other) < inf else nan
-        for seed, (one, other) in both.items()
-    }
+def log_ratios(slow: list[Result], fast: list[Result], target: Quantity) -> dict[int, float]:
+    """Return the log of the slow runs' rounds over the fast runs', by seed.
+
+    Args:
+        slow: Runs of Random.
+        fast: Runs of a scheme.
+        target: The accuracy to reach.
+
+    Returns:
+        For the seeds of both: the log ratio, or nan where one has not reached the target.
+    """
+    rounds_slow = {run.config.first_seed: run_value(run, target) for run in slow}
+    rounds_fast = {run.config.first_seed: run_value(run, target) for run in fast}
+    ratios = {}
+    for seed, rounds in rounds_slow.items():
+        if seed not in rounds_fast:
+            continue
+        ratios[seed] = nan
+        if max(rounds, rounds_fast[seed]) < inf:
+            ratios[seed] = log(rounds / rounds_fast[seed])
+    return ratios
 
 
-def speed_up(selector: str, rules: Mapping[str, Mapping[int, float]]) -> dict[str, Any]:
-    """Return a scheme's speed-up under each rule, of the seeds that all have, and the part left with equal steps."""
-    row: dict[str, Any] = {"scheme": published.SCHEMES[selector]}
-    shared = (
-        set.intersection(*(set(found) for found in rules.values() if found))
-        if any(rules.values())
-        else set()
-    )
-    rules = {
-        rule: {seed: one for seed, one in found.items() if seed in shared}
-        for rule, found in rules.items()
-    }
-    for rule, found in rules.items():
-        there = estimate([one for one in found.values() if not isnan(one)])
-        row[rule] = there.as_ratio() + (
-            f" ({there.runs} of {len(found)})" if there.runs < len(found) else ""
-        )
-    paper, equal = rules["paper"], rules["equalised"]
-    both = [seed for seed in paper if not isnan(paper[seed]) and not isnan(equal.get(seed, nan))]
-    whole = estimate([paper[seed] for seed in both]).mean
-    part = estimate([equal[seed] for seed in both]).mean
-    row["left"] = f"{100 * part / whole:.0f} %" if both and whole > log(1.05) else "-"
+def _ratio_rows(partition: str, selector: str, by_rule: Mapping[str, LogRatios]) -> Rows:
+    rows: Rows = []
+    for rule, ratios in by_rule.items():
+        for seed, ratio in ratios.items():
+            row = {"partition": partition, "selector": selector, "rule": rule, "seed": seed}
+            rows.append(row | {"log ratio": ratio})
+    return rows
+
+
+def speed_up_row(selector: str, by_rule: Mapping[str, LogRatios]) -> dict[str, Any]:
+    """Return a scheme's speed-up under each rule, and the part that equal steps leave.
+
+    Only seeds that all rules with runs have are counted.
+    """
+    by_rule = _of_shared_seeds(by_rule)
+    row: dict[str, Any] = {"scheme": scheme_label(selector)}
+    for rule, ratios in by_rule.items():
+        reached = estimate([ratio for ratio in ratios.values() if not isnan(ratio)])
+        row[rule] = reached.as_ratio()
+        if reached.runs < len(ratios):
+            row[rule] += f" ({reached.runs} of {len(ratios)})"
+    row["left"] = _part_left(by_rule["paper"], by_rule["equalised"])
     return row
+
+
+def _of_shared_seeds(by_rule: Mapping[str, LogRatios]) -> dict[str, dict[int, float]]:
+    with_runs = [set(ratios) for ratios in by_rule.values() if ratios]
+    shared: set[int] = set()
+    if with_runs:
+        shared = set.intersection(*with_runs)
+    of_shared: dict[str, dict[int, float]] = {}
+    for rule, ratios in by_rule.items():
+        of_shared[rule] = {seed: ratios[seed] for seed in ratios if seed in shared}
+    return of_shared
+
+
+def _part_left(paper: LogRatios, equalised: LogRatios) -> str:
+    """Return the part of the speed-up that equal steps leave; "-" if there was none."""
+    both = []
+    for seed in paper:
+        if not isnan(paper[seed]) and not isnan(equalised.get(seed, nan)):
+            both.append(seed)
+    if not both:
+        return "-"
+    whole = estimate([paper[seed] for seed in both]).mean
+    part = estimate([equalised[seed] for seed in both]).mean
+    if whole <= log(1.05):
+        return "-"
+    return f"{100 * part / whole:.0f} %"

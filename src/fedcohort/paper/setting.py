@@ -1,4 +1,8 @@
-"""The paper's setting and its two tasks as data, and how a user's changes go into them."""
+"""The paper's experimental setting, its two tasks, and how a user's overrides change them.
+
+A task is one of the paper's two data sets with the network, the number of rounds and the
+target accuracies that go with it.
+"""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -7,6 +11,8 @@ from fedcohort.checks import check_choice
 from fedcohort.data import Dataset
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.selection.registry import PAPER_SELECTORS
+
+Overrides = Mapping[str, Any]  # fields of ComparisonConfig that a user changed
 
 PAPER: dict[str, Any] = {
     "selectors": PAPER_SELECTORS,
@@ -30,70 +36,120 @@ TASKS: dict[str, dict[str, Any]] = {
     "emnist-letters": {"model": "emnist-cnn", "rounds": 400, "targets": (0.65, 0.75, 0.85)},
     "cifar10": {"model": "cifar-cnn-pool3-ceil", "rounds": 2500, "targets": (0.45, 0.55, 0.65)},
 }
-COHORTS = (10, 20, 30)  # of figure 7
-SUBSETS = (
-    "selectors",
-    "partitions",
-    "mus",
-)  # a user may ask for some of these; the others keep the paper's
+COHORTS = (10, 20, 30)  # cohort sizes k of Figure 7
+
+# A user may choose some of the paper's values of these fields, but no others.
+SUBSETS = ("selectors", "partitions", "mus")
 
 
-def setting(task: str, changes: Mapping[str, Any], **own: Any) -> ComparisonConfig | None:
-    """Return a task's setting with a user's changes and an artefact's own; None if the subset asked for has no run here."""
-    values: dict[str, Any] = PAPER | {"dataset": task} | TASKS[task] | own
-    for name, value in changes.items():
+def task_config(task: str, overrides: Overrides, **fixed: Any) -> ComparisonConfig | None:
+    """Return a task's config with a user's overrides, or None if they leave no run.
+
+    Args:
+        task: A name in TASKS.
+        overrides: Fields that the user changed. Those in SUBSETS choose among the values
+            that the artefact has; the others replace its values.
+        **fixed: Fields that the artefact itself decides; overrides do not change them.
+
+    Returns:
+        The config, or None if a subset has no value in common with the artefact's.
+    """
+    values = _paper_values(task) | fixed
+    for name, value in overrides.items():
         if name in SUBSETS:
             values[name] = tuple(part for part in values[name] if part in value)
             if not values[name]:
                 return None
-        elif name not in own:
+        elif name not in fixed:
             values[name] = value
     return ComparisonConfig.from_dict(values)
 
 
-def whole_setting(task: str, changes: Mapping[str, Any], **own: Any) -> ComparisonConfig:
-    """Return the same with all runs that the task has, whatever subset was asked for: what is shown is shown whole."""
-    values = (
-        PAPER
-        | {"dataset": task}
-        | TASKS[task]
-        | {name: v for name, v in changes.items() if name not in SUBSETS}
-        | own
-    )
-    return ComparisonConfig.from_dict(values)
+def full_config(task: str, overrides: Overrides, **fixed: Any) -> ComparisonConfig:
+    """Return a task's config with all of its runs, whatever subset the user asked for.
+
+    Reports use it: a table shows every scheme, also those that were not asked for now.
+
+    Args:
+        task: A name in TASKS.
+        overrides: Fields that the user changed; those in SUBSETS are ignored.
+        **fixed: Fields that the artefact itself decides.
+    """
+    return ComparisonConfig.from_dict(_paper_values(task) | without_subsets(overrides) | fixed)
 
 
-def check_changes(changes: Mapping[str, Any], names: Collection[str]) -> None:
-    """Refuse changes that no artefact knows, or one of these cannot take, by name, bound and value."""
-    every = {
-        "selectors": [*PAPER_SELECTORS, "e3cs-robust"],
-        "partitions": PAPER["partitions"],
-        "mus": PAPER["mus"],
-    }
-    for name, value in changes.items():
-        if name in SUBSETS and not value:
-            raise ValueError(f"{name} must be a list of at least one, got none")
-        for part in value if name in SUBSETS else ():
-            if name == "mus" and part not in every[name]:
-                raise ValueError(
-                    f"mus must be of {', '.join(f'{mu:g}' for mu in every[name])}, got {part!r}"
-                )
-            if name != "mus":
-                check_choice(name.removesuffix("s"), part, every[name])
-    whole_setting("cifar10", changes)
-    for cohort in COHORTS if {"figure7", "claims"} & set(names) else ():
-        whole_setting("cifar10", changes, cohort=cohort)
+def without_subsets(overrides: Overrides) -> dict[str, Any]:
+    """Return the overrides that do not choose a subset of the runs."""
+    return {name: value for name, value in overrides.items() if name not in SUBSETS}
 
 
-def fitted(data: Dataset, clients: int) -> dict[str, Any]:
-    """Return what suits other data than the paper's, by their shape and number: model, samples per client, official tests."""
-    shape = data.x.shape[1:]
-    side = min(shape[1:], default=0)
-    model = "mlp" if side < 16 else "cifar-cnn" if shape[0] > 1 else "emnist-cnn"
-    enough = len(data.y) >= clients * PAPER["samples_per_client"]
-    samples = PAPER["samples_per_client"] if enough else None
+def _paper_values(task: str) -> dict[str, Any]:
+    return PAPER | {"dataset": task} | TASKS[task]
+
+
+def check_overrides(overrides: Overrides, names: Collection[str]) -> None:
+    """Check that the named artefacts can take the overrides.
+
+    Args:
+        overrides: Fields of `ComparisonConfig` that the user changed.
+        names: Names of artefacts.
+
+    Raises:
+        ValueError: If an override is unknown, or has a value that an artefact cannot take.
+    """
+    for name in SUBSETS:
+        if name in overrides:
+            _check_subset(name, overrides[name])
+    full_config("cifar10", overrides)
+    if "figure7" in names or "claims" in names:
+        for cohort in COHORTS:
+            full_config("cifar10", overrides, cohort=cohort)
+
+
+def _check_subset(name: str, values: Collection[Any]) -> None:
+    if not values:
+        raise ValueError(f"{name} must be a list of at least one, got none")
+    if name == "mus":
+        allowed = ", ".join(f"{mu:g}" for mu in PAPER["mus"])
+        for mu in values:
+            if mu not in PAPER["mus"]:
+                raise ValueError(f"mus must be one of {allowed}, got {mu!r}")
+        return
+    choices = list(PAPER[name])
+    if name == "selectors":
+        choices.append("e3cs-robust")  # one of the ablations plays it
+    for value in values:
+        check_choice(name.removesuffix("s"), value, choices)
+
+
+def fields_for(dataset: Dataset, clients: int) -> dict[str, Any]:
+    """Return a model, a number of samples and test rounds that suit a data set.
+
+    The paper's values are for its own two data sets. Other data may have smaller images,
+    fewer samples or no official test set.
+
+    Args:
+        dataset: The data.
+        clients: Number of clients, K.
+    """
+    samples: int | None = PAPER["samples_per_client"]
+    if len(dataset.y) < clients * PAPER["samples_per_client"]:
+        samples = None  # all data, divided evenly
+    official_every = PAPER["official_every"]
+    if dataset.test_y is None:
+        official_every = 0
     return {
-        "model": model,
+        "model": _model_for(dataset.x.shape[1:]),
         "samples_per_client": samples,
-        "official_every": PAPER["official_every"] if data.test_y is not None else 0,
+        "official_every": official_every,
     }
+
+
+def _model_for(shape: tuple[int, ...]) -> str:
+    """Return a model for samples of this shape: (channels, height, width) or (features,)."""
+    side = min(shape[1:], default=0)
+    if side < 16:
+        return "mlp"
+    if shape[0] > 1:
+        return "cifar-cnn"
+    return "emnist-cnn"

@@ -1,112 +1,150 @@
-"""What claims are judged by: values by seed of trained runs, of the paper's own tables, and of selection without training."""
+"""What claims are judged by: trained runs or the paper's own tables, and simulations."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf, log
 
 import numpy as np
 
 from fedcohort.arrays import Ints
+from fedcohort.lab.simulation import Simulation
 from fedcohort.metrics import jain
-from fedcohort.paper.cells import Quantity
-from fedcohort.paper.published import table
-from fedcohort.paper.setting import TASKS
-from fedcohort.statistics import Estimate, estimate
+from fedcohort.paper import participation, published, theorem
+from fedcohort.paper.cells import Cells, Quantity, values_by_seed
+from fedcohort.paper.labels import heading
+from fedcohort.paper.results import Results
+from fedcohort.paper.setting import COHORTS, TASKS, Overrides, full_config
+from fedcohort.world.classes import class_of
 
-BySeed = Mapping[int, float]
-Trained = Callable[
-    [str, str, str, float, int, Quantity], BySeed
-]  # task, selector, partition, mu, cohort, quantity
-# One seed decides nothing that is smaller than these. Rounds and accuracy: 1.645 standard deviations of Random against FedCS in
-# three worlds of CIFAR-10, non-iid (0.19 in logs at 45 %; 0.017 in round 800). In three full worlds of the other network all
-# pairs have 0.11 in logs at 45 % and 0.012 in the end (root mean square), the worst 0.20 and 0.020.
-# Fairness: as many of pow-d, the only scheme that learning sways, in ten worlds of the digits, non-iid (0.011 in 2,500 rounds).
-NOISE = {"rounds": 0.31, "accuracy": 0.028, "ratio": 0.005, "fairness": 0.018}
+# Task, selector, partition, mu, cohort and quantity give values by seed.
+TrainedValues = Callable[[str, str, str, float, int, Quantity], Mapping[int, float]]
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
-    """Who was asked and who answered under one scheme: successes [S, T] and counts [S, K], by seed."""
+class Participation:
+    """Who was asked and who answered under one scheme.
+
+    Attributes:
+        seeds: The seeds.
+        successes: Updates that arrived [S, T].
+        counts: How often each client was asked [S, K].
+    """
 
     seeds: tuple[int, ...]
     successes: Ints
     counts: Ints
 
+    def success_ratio(self, cohort: int, first_round: int = 0) -> dict[int, float]:
+        """Return the share of the updates asked for that arrived, by seed."""
+        ratios = self.successes[:, first_round:].mean(axis=-1) / cohort
+        return dict(zip(self.seeds, ratios.tolist(), strict=True))
+
+    def fairness(self, clients: Ints | None = None) -> dict[int, float]:
+        """Return Jain's index of the times asked, by seed, of all clients or of these."""
+        counts = self.counts
+        if clients is not None:
+            counts = counts[:, clients]
+        return dict(zip(self.seeds, jain(counts).tolist(), strict=True))
+
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """All that is at hand; what is missing is empty.
+    """Everything that claims are judged by; what is missing is empty.
 
-    rounds: of the tasks as they were played; classes [K]: each client's class of success rates, the last the best;
-    regret: the paper's bound less regret, by case and seed; datasets: what was played for each task; labels: how a task is
-    called, if it was not played as the paper does; left_out: in words, which runs are not judged by.
+    Attributes:
+        trained: Values of trained runs.
+        rounds: Number of rounds played, by task.
+        participation: Who was asked and who answered, by selector.
+        classes: Class of success rates of each client [K]; the last class is the best.
+        cohort: Clients asked per round in the simulation.
+        bound_margins: The paper's bound less the regret, one number per seed, by case.
+        datasets: The data set that was played for each task.
+        labels: What a ground is called if it was not played as in the paper.
+        left_out: Notes on the runs that are not used.
     """
 
-    trained: Trained
+    trained: TrainedValues
     rounds: Mapping[str, int]
-    asked: Mapping[str, Asked] = field(default_factory=dict)
+    participation: Mapping[str, Participation] = field(default_factory=dict)
     classes: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     cohort: int = 20
-    regret: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    bound_margins: Mapping[str, Sequence[float]] = field(default_factory=dict)
     datasets: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     left_out: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class Check:
-    """One comparison that a claim rests on: what, by how much it speaks for the claim, and the noise of one seed."""
-
-    what: str
-    support: Estimate
-    noise: float = 0.0
-
-    @property
-    def verdict(self) -> str:
-        """Holds or fails if the mean is beyond the one-sided 95 % limit; undecided if it is not."""
-        if not self.support.runs:
-            return "not run"
-        margin = self.support.margin(self.noise)
-        return (
-            "holds"
-            if self.support.mean > margin
-            else "fails"
-            if self.support.mean < -margin
-            else "undecided"
-        )
-
-
-def paired(what: str, pair: Iterable[BySeed], noise: float, lead: float = 0.0) -> Check:
-    """Return the check that the first of two values is above the second by more than a lead, over the seeds of both."""
-    more, less = pair
-    return Check(
-        what, estimate([more[seed] - less[seed] - lead for seed in more if seed in less]), noise
-    )
-
-
-def log_rounds(values: BySeed, horizon: int) -> dict[int, float]:
-    """Return logs of first rounds; an accuracy that is never reached counts as reached in twice the rounds played."""
-    return {seed: log(value if value < inf else 2 * horizon) for seed, value in values.items()}
-
-
-def published() -> Evidence:
+def paper_evidence() -> Evidence:
     """Return the paper's own tables as evidence of one seed."""
 
     def trained(
         task: str, selector: str, partition: str, mu: float, cohort: int, quantity: Quantity
-    ) -> BySeed:
-        cell = table(task).get((selector, partition, mu), {}) if cohort == 20 else {}
-        return {0: cell[quantity]} if quantity in cell else {}
+    ) -> dict[int, float]:
+        values = published.table(task).get((selector, partition, mu), {})
+        if cohort != 20 or quantity not in values:
+            return {}
+        return {0: values[quantity]}
 
-    return Evidence(trained, {task: int(of["rounds"]) for task, of in TASKS.items()})
-
-
-def success(of: Asked, cohort: int) -> dict[int, float]:
-    """Return the share of the updates asked for that arrived, by seed."""
-    return dict(zip(of.seeds, (of.successes.mean(axis=-1) / cohort).tolist(), strict=True))
+    return Evidence(trained, published.ROUNDS)
 
 
-def fairness(of: Asked, clients: Ints | None = None) -> dict[int, float]:
-    """Return Jain's index of the times asked, of all clients or of these, by seed."""
-    counts = of.counts if clients is None else of.counts[:, clients]
-    return dict(zip(of.seeds, jain(counts).tolist(), strict=True))
+def our_evidence(results: Results, overrides: Overrides) -> Evidence:
+    """Return our results as evidence: trained runs and, where there are any, simulations."""
+    configs = {}
+    for task in TASKS:
+        for cohort in COHORTS:
+            configs[task, cohort] = full_config(task, overrides, cohort=cohort)
+    tables, left_out = results.cells(*configs.values())
+    cells: dict[tuple[str, int], Cells] = dict(zip(configs, tables, strict=True))
+
+    def trained(
+        task: str, selector: str, partition: str, mu: float, cohort: int, quantity: Quantity
+    ) -> dict[int, float]:
+        return values_by_seed(cells[task, cohort][selector, partition, "paper", mu], quantity)
+
+    rounds = {}
+    datasets = {}
+    labels = {}
+    for (task, _), config in configs.items():
+        rounds[task] = config.rounds
+        datasets[task] = config.dataset
+        if (config.dataset, config.rounds) != (task, TASKS[task]["rounds"]):
+            target = heading(config.targets[0])
+            labels[task] = f"{config.dataset}, T={config.rounds}, {target}"
+
+    classes = np.zeros(0, dtype=np.int64)
+    cohort = 20
+    schemes: dict[str, Participation] = {}
+    simulated = results.simulation(participation.SIMULATION)
+    if simulated is not None:
+        if simulated.config.rounds != participation.SIMULATION.config.rounds:
+            labels["selection"] = f"selection, T={simulated.config.rounds}"
+        schemes = _participation(simulated, results, overrides)
+        classes = class_of(simulated.config.clients, len(simulated.config.rates))
+        cohort = simulated.config.cohort
+    return Evidence(
+        trained,
+        rounds,
+        participation=schemes,
+        classes=classes,
+        cohort=cohort,
+        bound_margins=theorem.bound_margins(results),
+        datasets=datasets,
+        labels=labels,
+        left_out=left_out,
+    )
+
+
+def _participation(
+    simulated: Simulation, results: Results, overrides: Overrides
+) -> dict[str, Participation]:
+    """Return who was asked and who answered: simulated schemes, and pow-d where it is trained."""
+    seeds = tuple(simulated.config.seed_list)
+    schemes = {}
+    for name, scheme in simulated.results.items():
+        schemes[name] = Participation(seeds, scheme.successes, scheme.counts)
+    runs = participation.powd_runs(results, overrides, simulated.config)
+    if runs:
+        trained = participation.as_simulated(runs)
+        seeds = tuple(run.config.first_seed for run in runs)
+        schemes["pow-d"] = Participation(seeds, trained.successes, trained.counts)
+    return schemes

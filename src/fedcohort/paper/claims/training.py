@@ -1,41 +1,52 @@
-"""The paper's sentences about training, each as the comparisons that decide it: pure functions of the evidence.
+"""The paper's claims about training, each as the comparisons that decide it.
 
-Speed is the first round at the task's lowest target, in logs; final is the accuracy in the last round.
+Speed is the log of the first round at the task's lowest target accuracy. The final accuracy is
+that of the last round.
 """
 
-from collections.abc import Iterator
-from itertools import pairwise, product
+from collections.abc import Iterator, Mapping
+from itertools import product
 
-from fedcohort.paper.claims.evidence import NOISE, BySeed, Check, Evidence, log_rounds, paired
-from fedcohort.paper.setting import COHORTS, PAPER, TASKS
-from fedcohort.paper.tabulate import label, update
+from fedcohort.paper.claims.claim import NOISE, Check, Claim, compare, log_rounds
+from fedcohort.paper.claims.evidence import Evidence
+from fedcohort.paper.labels import partition_label, update_label
+from fedcohort.paper.setting import PAPER, TASKS
 from fedcohort.selection.registry import PAPER_SELECTORS
 
-MINOR = 0.01  # "no (or only minor) final accuracy loss", "does not suffer an undesirable drop": one point
-GROUPS = tuple(product(PAPER["partitions"], PAPER["mus"]))
+# "does not suffer an undesirable drop" and "no (or only minor) final accuracy loss": one point
+MINOR = 0.01
+GROUPS = tuple(product(PAPER["partitions"], PAPER["mus"]))  # (partition, mu)
 
 
-def rounds(
-    of: Evidence, task: str, selector: str, partition: str, mu: float, cohort: int = 20
-) -> BySeed:
-    """Return log first rounds at the lowest target."""
+def speed(
+    evidence: Evidence, task: str, selector: str, partition: str, mu: float, cohort: int = 20
+) -> dict[int, float]:
+    """Return the log of the first round at the lowest target, by seed."""
     target = TASKS[task]["targets"][0]
-    return log_rounds(of.trained(task, selector, partition, mu, cohort, target), of.rounds[task])
+    first_rounds = evidence.trained(task, selector, partition, mu, cohort, target)
+    return log_rounds(first_rounds, evidence.rounds[task])
 
 
 def faster(
-    of: Evidence, task: str, quick: str, slow: str, partition: str, mu: float, cohort: int = 20
+    evidence: Evidence,
+    task: str,
+    fast: str,
+    slow: str,
+    partition: str,
+    mu: float,
+    cohort: int = 20,
 ) -> Check:
-    """Return the check that one scheme reaches the lowest target before another."""
-    what = f"{quick} before {slow}, {label(partition)}, {update(mu)}" + (
-        f", k={cohort}" if cohort != 20 else ""
+    """Check that one scheme reaches the lowest target before another."""
+    return compare(
+        f"{fast} before {slow}, {describe_group(partition, mu, cohort)}",
+        higher=speed(evidence, task, slow, partition, mu, cohort),
+        lower=speed(evidence, task, fast, partition, mu, cohort),
+        noise=NOISE["rounds"],
     )
-    pair = (rounds(of, task, name, partition, mu, cohort) for name in (slow, quick))
-    return paired(what, pair, NOISE["rounds"])
 
 
 def better(
-    of: Evidence,
+    evidence: Evidence,
     task: str,
     high: str,
     low: str,
@@ -44,112 +55,194 @@ def better(
     lead: float = 0.0,
     cohort: int = 20,
 ) -> Check:
-    """Return the check that one scheme ends above another by more than a lead (negative: not far below)."""
-    word = "ends above" if not lead else f"ends at most {-100 * lead:g} point below"
-    what = f"{high} {word} {low}, {label(partition)}, {update(mu)}" + (
-        f", k={cohort}" if cohort != 20 else ""
+    """Check that one scheme ends above another by more than a lead.
+
+    A negative lead means: at most so far below.
+    """
+    relation = "ends above"
+    if lead:
+        relation = f"ends at most {-100 * lead:g} point below"
+    return compare(
+        f"{high} {relation} {low}, {describe_group(partition, mu, cohort)}",
+        higher=evidence.trained(task, high, partition, mu, cohort, "final"),
+        lower=evidence.trained(task, low, partition, mu, cohort, "final"),
+        noise=NOISE["accuracy"],
+        lead=lead,
     )
-    pair = (of.trained(task, name, partition, mu, cohort, "final") for name in (high, low))
-    return paired(what, pair, NOISE["accuracy"], lead)
 
 
-def fedcs_is_fastest(of: Evidence, task: str) -> Iterator[Check]:
+def describe_group(partition: str, mu: float, cohort: int) -> str:
+    """Return a group of runs in words."""
+    words = f"{partition_label(partition)}, {update_label(mu)}"
+    if cohort != 20:
+        words += f", k={cohort}"
+    return words
+
+
+def fedcs_is_fastest(evidence: Evidence, task: str) -> Iterator[Check]:
     """FedCS reaches the lowest target first."""
     for (partition, mu), other in product(GROUPS, PAPER_SELECTORS):
         if other != "fedcs":
-            yield faster(of, task, "fedcs", other, partition, mu)
+            yield faster(evidence, task, "fedcs", other, partition, mu)
 
 
-def followed_by(of: Evidence, task: str) -> Iterator[Check]:
+def followed_by_e3cs(evidence: Evidence, task: str) -> Iterator[Check]:
     """E3CS-0 and E3CS-inc come before the fairer schemes."""
-    for (partition, mu), quick, slow in product(
-        GROUPS, ("e3cs-0", "e3cs-inc"), ("e3cs-0.5", "e3cs-0.8", "random", "pow-d")
-    ):
-        yield faster(of, task, quick, slow, partition, mu)
+    followers = ("e3cs-0", "e3cs-inc")
+    fairer = ("e3cs-0.5", "e3cs-0.8", "random", "pow-d")
+    for (partition, mu), fast, slow in product(GROUPS, followers, fairer):
+        yield faster(evidence, task, fast, slow, partition, mu)
 
 
-def accelerated(of: Evidence, task: str) -> Iterator[Check]:
+def faster_than_random(evidence: Evidence, task: str) -> Iterator[Check]:
     """E3CS-0, E3CS-inc and FedCS are faster than Random."""
-    for (partition, mu), quick in product(GROUPS, ("e3cs-0", "e3cs-inc", "fedcs")):
-        yield faster(of, task, quick, "random", partition, mu)
+    for (partition, mu), fast in product(GROUPS, ("e3cs-0", "e3cs-inc", "fedcs")):
+        yield faster(evidence, task, fast, "random", partition, mu)
 
 
-def powd_is_slow(of: Evidence, task: str) -> Iterator[Check]:
+def powd_is_slow(evidence: Evidence, task: str) -> Iterator[Check]:
     """Random is faster than pow-d."""
     for partition, mu in GROUPS:
-        yield faster(of, task, "random", "pow-d", partition, mu)
+        yield faster(evidence, task, "random", "pow-d", partition, mu)
 
 
-def gap(of: Evidence, task: str, partition: str, mu: float) -> BySeed:
-    """Return the log of pow-d's rounds over FedCS's: the slowest over the fastest, in the paper's words."""
-    slow, quick = (rounds(of, task, name, partition, mu) for name in ("pow-d", "fedcs"))
-    return {seed: slow[seed] - quick[seed] for seed in slow if seed in quick}
+def speed_gap(evidence: Evidence, task: str, partition: str, mu: float) -> Mapping[int, float]:
+    """Return the log of pow-d's rounds over FedCS's: the slowest over the fastest."""
+    slow = speed(evidence, task, "pow-d", partition, mu)
+    fast = speed(evidence, task, "fedcs", partition, mu)
+    return {seed: slow[seed] - fast[seed] for seed in slow if seed in fast}
 
 
-def wider_in_noniid(of: Evidence, task: str) -> Iterator[Check]:
+def wider_gap_in_noniid(evidence: Evidence, task: str) -> Iterator[Check]:
     """The gap between fastest and slowest is wider with non-iid data."""
     for mu in PAPER["mus"]:
-        pair = (gap(of, task, partition, mu) for partition in ("primary-label", "iid"))
-        yield paired(f"pow-d/FedCS wider in non-iid, {update(mu)}", pair, NOISE["rounds"])
-
-
-def wider_in_cifar(of: Evidence, ground: str) -> Iterator[Check]:
-    """The gap is wider on CIFAR-10 than on EMNIST-Letter; if one data set was played for both, there is nothing to compare."""
-    if len(set(of.datasets.values())) == 1:
-        return
-    for partition, mu in GROUPS:
-        pair = (gap(of, task, partition, mu) for task in ("cifar10", "emnist-letters"))
-        yield paired(
-            f"pow-d/FedCS wider on CIFAR-10, {label(partition)}, {update(mu)}",
-            pair,
-            NOISE["rounds"],
+        yield compare(
+            f"pow-d/FedCS wider in non-iid, {update_label(mu)}",
+            higher=speed_gap(evidence, task, "primary-label", mu),
+            lower=speed_gap(evidence, task, "iid", mu),
+            noise=NOISE["rounds"],
         )
 
 
-def random_overtakes(of: Evidence, task: str) -> Iterator[Check]:
+def wider_gap_on_cifar(evidence: Evidence, ground: str) -> Iterator[Check]:
+    """The gap is wider on CIFAR-10 than on EMNIST-Letter.
+
+    If one data set was played for both tasks, there is nothing to compare.
+    """
+    if len(set(evidence.datasets.values())) == 1:
+        return
+    for partition, mu in GROUPS:
+        yield compare(
+            f"pow-d/FedCS wider on CIFAR-10, {partition_label(partition)}, {update_label(mu)}",
+            higher=speed_gap(evidence, "cifar10", partition, mu),
+            lower=speed_gap(evidence, "emnist-letters", partition, mu),
+            noise=NOISE["rounds"],
+        )
+
+
+def random_overtakes(evidence: Evidence, task: str) -> Iterator[Check]:
     """Random ends above FedCS."""
     for partition, mu in GROUPS:
-        yield better(of, task, "random", "fedcs", partition, mu)
+        yield better(evidence, task, "random", "fedcs", partition, mu)
 
 
-def fedcs_is_lowest(of: Evidence, task: str) -> Iterator[Check]:
+def fedcs_is_lowest(evidence: Evidence, task: str) -> Iterator[Check]:
     """Every scheme ends above FedCS."""
     for (partition, mu), other in product(GROUPS, PAPER_SELECTORS):
         if other != "fedcs":
-            yield better(of, task, other, "fedcs", partition, mu)
+            yield better(evidence, task, other, "fedcs", partition, mu)
 
 
-def e3cs_0_is_second_lowest(of: Evidence, task: str) -> Iterator[Check]:
+def e3cs_0_is_second_lowest(evidence: Evidence, task: str) -> Iterator[Check]:
     """Every scheme but FedCS ends above E3CS-0."""
     for (partition, mu), other in product(GROUPS, PAPER_SELECTORS):
         if other not in ("fedcs", "e3cs-0"):
-            yield better(of, task, other, "e3cs-0", partition, mu)
+            yield better(evidence, task, other, "e3cs-0", partition, mu)
 
 
-def inc_has_both(of: Evidence, task: str) -> Iterator[Check]:
+def inc_has_both(evidence: Evidence, task: str) -> Iterator[Check]:
     """E3CS-inc is faster than Random and ends at most a point below it."""
     for partition, mu in GROUPS:
-        yield faster(of, task, "e3cs-inc", "random", partition, mu)
-        yield better(of, task, "e3cs-inc", "random", partition, mu, lead=-MINOR)
+        yield faster(evidence, task, "e3cs-inc", "random", partition, mu)
+        yield better(evidence, task, "e3cs-inc", "random", partition, mu, lead=-MINOR)
 
 
-def larger_cohorts_are_faster(of: Evidence, task: str) -> Iterator[Check]:
-    """Every scheme is faster with k = 20 than with 10, and with 30 than with 20."""
-    for partition, name, (few, many) in product(
-        PAPER["partitions"], PAPER_SELECTORS, pairwise(COHORTS)
-    ):
-        pair = (rounds(of, task, name, partition, 0.0, cohort) for cohort in (few, many))
-        yield paired(
-            f"{name} faster with k={many} than with {few}, {label(partition)}",
-            pair,
-            NOISE["rounds"],
-        )
-
-
-def e3cs_at_every_k(of: Evidence, task: str) -> Iterator[Check]:
-    """At every k the E3CS schemes with a quota are faster than Random and end at most a point below it."""
-    for partition, k, name in product(
-        PAPER["partitions"], COHORTS, ("e3cs-0.5", "e3cs-0.8", "e3cs-inc")
-    ):
-        yield faster(of, task, name, "random", partition, 0.0, k)
-        yield better(of, task, name, "random", partition, 0.0, -MINOR, k)
+SECTION = "Real Training on Public Dataset"
+SPEED = "first round at the lowest target"
+GAP = "pow-d's over FedCS's first round"
+FINAL = "final accuracy"
+BOTH = "first round, and final accuracy less one point"
+CLAIMS = (
+    Claim(
+        "FedCS fastest",
+        SECTION,
+        "FedCS(A) … obtains the fastest growth of accuracy during the first stage",
+        SPEED,
+        fedcs_is_fastest,
+    ),
+    Claim(
+        "E3CS-0, -inc next",
+        SECTION,
+        "It is followed closely by E3CS-0(A) and E3CS-inc(A)",
+        SPEED,
+        followed_by_e3cs,
+    ),
+    Claim(
+        "faster than Random",
+        SECTION,
+        "E3CS-0(A), E3CS-inc(A), and FedCS(A) all has been accelerated … compared with … Random",
+        SPEED,
+        faster_than_random,
+    ),
+    Claim(
+        "pow-d slow",
+        SECTION,
+        "pow-d … does not promise us a commensurate convergence speed in our … volatile context",
+        SPEED,
+        powd_is_slow,
+    ),
+    Claim(
+        "wider gap in non-iid",
+        SECTION,
+        "the impact on convergence speed seems to grow more significant in non-iid scenarios",
+        GAP,
+        wider_gap_in_noniid,
+    ),
+    Claim(
+        "wider gap on CIFAR-10",
+        SECTION,
+        "the impact of CEP … is more significant for training on the CIFAR-10 dataset",
+        GAP,
+        wider_gap_on_cifar,
+        ("both tasks",),
+    ),
+    Claim(
+        "Random overtakes FedCS",
+        SECTION,
+        "Random(A) … gradually emulates FedCS(A) and eventually dominates it",
+        FINAL,
+        random_overtakes,
+    ),
+    Claim(
+        "FedCS lowest",
+        SECTION,
+        "For all the experimental groups … the final test accuracy of … FedCS, is the lowest",
+        FINAL,
+        fedcs_is_lowest,
+    ),
+    Claim(
+        "E3CS-0 second lowest",
+        SECTION,
+        "The method with the second-lowest accuracy is E3CS-0",
+        FINAL,
+        e3cs_0_is_second_lowest,
+    ),
+    Claim(
+        "E3CS-inc has both",
+        SECTION,
+        "E3CS-inc … very promising convergence speed in the first stage while its final test "
+        "accuracy does not suffer",
+        BOTH,
+        inc_has_both,
+    ),
+)

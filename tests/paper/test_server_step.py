@@ -5,7 +5,7 @@ import pytest
 from made import result
 
 from fedcohort.paper import server_step
-from fedcohort.paper.artefact import Pool
+from fedcohort.paper.results import Results
 
 
 def reached(round, horizon=400):
@@ -13,7 +13,7 @@ def reached(round, horizon=400):
 
 
 def test_the_equal_step_is_randoms_mean_share():
-    rules = server_step.by_rule({})
+    rules = server_step.configs_by_rule({})
     assert (
         server_step.mean_share(rules["paper"])
         == pytest.approx(0.2 * (0.1 + 0.3 + 0.6 + 0.9) / 4)
@@ -26,21 +26,21 @@ def test_the_equal_step_is_randoms_mean_share():
 
 
 def test_what_is_left_of_a_speed_up_is_worked_by_hand():
-    # FedCS: 100 rounds against Random's 200 with the paper's rule; with equal steps 200 against 200, so nothing is left;
-    # E3CS-0.5: 100 against 200, then 100 against 200, so all of it
+    # FedCS: 100 rounds against Random's 200 with the paper's rule, but 200 against 200 with equal
+    # steps, so nothing is left. E3CS-0.5: 100 against 200 with both, so all of it is left.
     rounds = {
         "paper": {"random": 200, "fedcs": 100, "e3cs-0.5": 100},
         "equalised": {"random": 200, "fedcs": 200, "e3cs-0.5": 100},
         "normalised": {"random": 20, "fedcs": 20, "e3cs-0.5": 20},
     }
-    changes = {"rounds": 400}
-    rules = server_step.by_rule(changes)
+    overrides = {"rounds": 400}
+    rules = server_step.configs_by_rule(overrides)
     runs = [
         result(rules[rule], reached(at), selectors=(name,), aggregations=rules[rule].aggregations)
         for rule, schemes in rounds.items()
         for name, at in schemes.items()
     ]
-    report = server_step.report(changes, Pool(runs))
+    report = server_step.report(Results(runs), overrides)
     tables = report.tables
     rows = {row["scheme"]: row for row in tables["speed-up over Random to @45, iid"]}
     assert (rows["FedCS"]["paper"], rows["FedCS"]["equalised"], rows["FedCS"]["left"]) == (
@@ -68,7 +68,7 @@ def test_what_is_left_of_a_speed_up_is_worked_by_hand():
 
 
 def test_seeds_in_which_one_did_not_get_there_are_counted_and_what_is_left_is_of_the_others():
-    row = server_step.speed_up(
+    row = server_step.speed_up_row(
         "fedcs",
         {
             "paper": {0: log(2), 1: log(4), 2: nan, 3: log(16)},
@@ -87,12 +87,16 @@ def test_a_row_is_of_the_seeds_that_all_rules_have():
         "normalised": {0: log(3)},
         "equalised": {0: log(2), 1: log(8)},
     }
-    assert server_step.speed_up("fedcs", rules) == {
-        "scheme": "FedCS", "paper": "2.00×", "normalised": "3.00×", "equalised": "2.00×", "left": "100 %"
-    }  # fmt: skip
-    assert server_step.speed_up("fedcs", {rule: {} for rule in rules})["left"] == "-"
+    assert server_step.speed_up_row("fedcs", rules) == {
+        "scheme": "FedCS",
+        "paper": "2.00×",
+        "normalised": "3.00×",
+        "equalised": "2.00×",
+        "left": "100 %",
+    }
+    assert server_step.speed_up_row("fedcs", {rule: {} for rule in rules})["left"] == "-"
 
 
 def test_of_a_speed_up_that_is_none_nothing_is_left():
     slower = {"paper": {0: log(0.8)}, "normalised": {}, "equalised": {0: log(0.6)}}
-    assert server_step.speed_up("fedcs", slower)["left"] == "-"
+    assert server_step.speed_up_row("fedcs", slower)["left"] == "-"

@@ -1,6 +1,6 @@
 from made import result
 
-from fedcohort.paper.artefact import about
+from fedcohort.paper.labels import describe_origin
 
 KEY = ("random", "iid", "paper", 0.0)
 COST = {
@@ -16,19 +16,19 @@ COST = {
 def test_a_line_for_each_part_says_where_it_was_trained_and_what_that_took():
     small = {"model": "mlp", "dataset": "digits"}
     slow = [
-        result(about=COST, first_seed=seed, compiled=True, **small) for seed in (0, 1)
+        result(provenance=COST, first_seed=seed, compiled=True, **small) for seed in (0, 1)
     ]  # nothing is compiled on a CPU
     fast = [
         result(
-            about={"part": "p2", "gpu": "H1"},
+            provenance={"part": "p2", "gpu": "H1"},
             device="cuda",
             precision="bf16",
             compiled=True,
             **small,
         ),
-        result(about={"part": "p3"}, device="cuda", **small),
+        result(provenance={"part": "p3"}, device="cuda", **small),
     ]
-    assert about({KEY: slow}, {KEY: fast}) == [
+    assert describe_origin({KEY: slow}, {KEY: fast}) == [
         "p1: mlp, float32, on a CPU, torch 2.13.0. 2 runs, 40 rounds: 10 s, 500 client steps/s.",
         "p2: mlp, bf16, compiled, on H1.",
         "p3: mlp, float32, on a GPU.",

@@ -3,61 +3,22 @@ import itertools
 import json
 import re
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from made import TINY
 
-from fedcohort import cli
-from fedcohort.data import directories, load
-from fedcohort.data.download import DataNotFound
-from fedcohort.lab import folder as rundir
+from fedcohort.lab import folder as run_folder
 from fedcohort.lab import training
-from fedcohort.lab.archive import gather_results, save
-from fedcohort.paper import page as reproduction
-from fedcohort.paper import regret, reproduce
-from fedcohort.paper.registry import NAMES, TRAINED
-from fedcohort.reports import figures
+from fedcohort.lab.archive import gather_results
+from fedcohort.paper import reproduce
+from fedcohort.paper.artefacts import ARTEFACTS
 
 sys.path.append(str(Path(__file__).parents[1] / "data"))
 from published import idx_files, put
 
-TINY = {
-    "dataset": "digits", "rounds": 7, "clients": 12, "cohort": 4, "selectors": ("e3cs-inc", "random", "pow-d"),
-    "partitions": ("primary-label",), "mus": (0.0,), "epochs": (1, 2), "batch_size": 10, "checkpoint_every": 3,
-    "mode": "one-by-one",
-}  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def plain(monkeypatch, tmp_path):
-    """Play without a terminal, without figures and without a net, in a folder of one's own."""
-    for name in ("COLUMNS", "LINES", "FORCE_COLOR", "PY_COLORS", "FEDCOHORT_DATA"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(figures, "has_matplotlib", lambda: False)
-    monkeypatch.setattr(directories, "SYSTEM", tmp_path / "system")
-    monkeypatch.setattr(directories, "fetch", unreachable)
-    monkeypatch.setattr(regret, "SWITCH_ROUNDS", 40)
-    monkeypatch.chdir(tmp_path)
-
-
-def unreachable(url, target, **rest):
-    raise DataNotFound(f"{url} could not be downloaded")
-
-
-@pytest.fixture
-def call(monkeypatch, capsys):
-    """Return a function that runs the command line here and returns exit code, output and errors."""
-
-    def run(*args):
-        monkeypatch.setattr(sys, "argv", ["fedcohort", "reproduce", *map(str, args)])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        return stop.value.code, *capsys.readouterr()
-
-    return run
+pytestmark = pytest.mark.usefixtures("scratch")
 
 
 def parts(out):
@@ -65,10 +26,10 @@ def parts(out):
 
 
 def same_runs(one, other):
-    """Return whether two folders hold one part each, whose records and last checkpoint are equal to the bit."""
+    """Return whether two folders hold one part each with equal records and checkpoint bits."""
     (a,), (b,) = parts(one), parts(other)
-    pairs = [(rundir.load_records(a), rundir.load_records(b))]
-    pairs.append(tuple(rundir.load_checkpoint(folder)["engine"] for folder in (a, b)))
+    pairs = [(run_folder.load_records(a), run_folder.load_records(b))]
+    pairs.append(tuple(run_folder.load_checkpoint(folder)["engine"] for folder in (a, b)))
     return a.name == b.name and all(
         x.keys() == y.keys() and all(x[name].tobytes() == y[name].tobytes() for name in x)
         for x, y in pairs
@@ -82,7 +43,7 @@ def test_everything_is_reproduced_at_a_small_scale_then_only_shown_then_shown_fr
     args = ("all", "--dataset", "digits", "--rounds", "4", "--seeds", "1")
     code, out, err = call(*args, "--out", "run", "--export", "small")
     assert (code, err) == (0, "")
-    for name in NAMES:
+    for name in ARTEFACTS:
         assert (Path("run") / name / f"{name}.md").read_text().startswith("# ")
         assert (Path("run") / name / f"{name}.tex").exists()
     assert "pow-d: from its training runs" in out  # figures 3 and 4 show it once it is trained
@@ -131,7 +92,7 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(call, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         reproduce.run(["table3"], Path("run"), **TINY)
     (folder,) = parts("run")
-    assert rundir.load_checkpoint(folder)["round"] == 3
+    assert run_folder.load_checkpoint(folder)["round"] == 3
     monkeypatch.setattr(training.Training, "should_stop", lambda self: False)
     assert reproduce.run(["table3"], Path("run"), **TINY).stopped == ""
     assert same_runs("run", "whole")
@@ -146,9 +107,7 @@ def test_subsets_are_joined_in_the_report_and_only_the_rest_is_trained():
         "E3CS-inc",
     }
     reproduce.run(["table3"], Path("run"), **TINY)
-    selectors = [
-        rundir.read_settings(folder)["selectors"] for folder in parts("run")
-    ]
+    selectors = [run_folder.read_settings(folder)["selectors"] for folder in parts("run")]
     assert sorted(selectors) == [["e3cs-inc"], ["pow-d"], ["random"]]
     reproduce.run(["table3"], Path("run"), **TINY, seeds=2)
     assert len(parts("run")) == 4
@@ -162,24 +121,11 @@ def test_subsets_are_joined_in_the_report_and_only_the_rest_is_trained():
     ]
 
 
-def test_results_carried_from_elsewhere_without_checkpoints_count_as_done(monkeypatch):
-    reproduce.run(["table3"], Path("there"), **TINY)
-    (path,) = reproduce.export(Path("there"), Path("here"), ".npz")
-    assert path.name == "runs-digits.npz"
-    monkeypatch.setattr(training, "Trial", None)
-    done = reproduce.run(["table3"], Path("here"), **TINY)
-    assert "not run" not in done.reports["table3"].tables["non-iid, FedAvg"][-1].values()
-
-
-def test_export_adds_to_what_is_there():
-    for first_seed in (0, 3):
-        reproduce.run(["table3"], Path(f"run{first_seed}"), **TINY, first_seed=first_seed)
-        reproduce.export(Path(f"run{first_seed}"), Path("kept"))
-    assert sorted({run.config.first_seed for run in gather_results(Path("kept"))}) == [0, 3]
-
-
 def letters(folder):
-    """Write EMNIST-Letters in its layout: a bright bar in another row for each letter, transposed, labels 1 to 26."""
+    """Write data in the layout of EMNIST-Letters: transposed images, labels 1 to 26.
+
+    Each letter has a bright bar in a row of its own.
+    """
     files, (x, y, test_x, test_y) = idx_files("emnist-letters-", "test", count=624, low=1, high=26)
     for images, labels in ((x, y), (test_x, test_y)):
         images //= 16
@@ -309,57 +255,12 @@ def test_out_that_is_a_file_is_refused(call):
     assert "out must be a folder, got taken" in err
 
 
-def test_exported_simulations_of_other_settings_are_kept(call):
-    small = ("figure3", "regret", "--seeds", 2, "--out", "run", "--export", "kept")
-    assert call(*small, "--rounds", 4)[0] == 0
-    before = {path: path.read_bytes() for path in Path("kept").rglob("*.*")}
-    assert call(*small, "--rounds", 4)[0] == 0  # the same again
-    code, _, err = call(*small, "--rounds", 5, "--overwrite")
-    assert code == 2
-    assert "export must not be a folder that holds figure3 of other settings, got kept" in err
-    assert call("regret", "--rounds", 5, "--seeds", 2, "--out", "other", "--export", "kept")[0] == 2
-    assert {path: path.read_bytes() for path in Path("kept").rglob("*.*")} == before
-    Path("file").write_text("mine")
-    assert (
-        "export must be a folder, got file"
-        in call("figure3", "--rounds", 5, "--seeds", 2, "--out", "run", "--export", "file")[2]
-    )
-
-
 def test_what_a_folder_does_not_hold_is_said(call):
     Path("empty").mkdir()
     code, out, _ = call("figure3", "table3", "--from", "empty", "--out", "shown")
     assert code == 0
-    assert "Not run: empty holds nothing of it." in out
+    assert "Not run: empty holds no results of it." in out
     assert "not run" in out
-
-
-def test_what_was_just_trained_is_shown_though_others_are_more_common():
-    reproduce.run(["table3"], Path("run"), **TINY)
-    for number in (1, 2):  # carried from a GPU
-        results = [
-            replace(
-                one, config=replace(one.config, precision="bf16", device="cuda", first_seed=number)
-            )
-            for one in gather_results(Path("run"))
-        ]
-        save(Path(f"run/runs-{number}.npz"), results)
-    found = (
-        reproduce.run(["table3"], Path("run"), **TINY).reports["table3"].tables["non-iid, FedAvg"]
-    )
-    assert {row["scheme"]: row["runs"] for row in found if row["runs"]} == {
-        "E3CS-inc": 1,
-        "Random": 1,
-        "pow-d": 1,
-    }
-    done = reproduce.run(["table3"], Path("run"), **TINY)
-    reproduction.remember(Path("run"), ["table3"], done.changes)
-    tables = reproduction.findings(Path("run")).tables
-    (shown,) = [rows for title, rows in tables.items() if title.endswith("non-iid, FedAvg")]
-    assert all(title.startswith("As Table III, on other data: digits") for title in tables)
-    assert list(shown) == list(
-        done.reports["table3"].tables["non-iid, FedAvg"]
-    )  # on the page that is drawn again, too
 
 
 def test_records_with_a_gap_are_refused_not_shown_as_unfinished_for_ever():
@@ -379,7 +280,7 @@ def test_figures_without_training_show_pow_d_of_as_many_clients_alone():
 
 def test_the_claims_on_selection_are_judged_by_figure4_if_there_is_no_figure3():
     reproduce.run(["figure4"], Path("run"), rounds=7, seeds=2)
-    found = reproduce.shown(["claims"], Path("run"), rounds=7).reports["claims"].tables["Verdicts"]
+    found = reproduce.show(["claims"], Path("run"), rounds=7).reports["claims"].tables["Verdicts"]
     verdicts = {(row["claim"], row["on"]): row["verdict"] for row in found}
     assert verdicts["success order", "selection, T=7"] != "not run"
 
@@ -401,34 +302,10 @@ def test_a_folder_of_another_run_is_refused_and_left_as_it_was(call, file):
     assert [path.name for path in Path("mine").iterdir()] == [file]
 
 
-def test_a_file_in_the_place_of_the_export_is_refused_before_training(call):
-    Path("taken").write_text("")
-    code, out, err = call(
-        "table3", "--dataset", "digits", "--rounds", 2, "--selectors", "random", "--export", "taken"
-    )
-    assert (code, out) == (2, "")
-    assert "export must be a folder" in err
-    assert not Path("runs").exists()
-
-
 def test_the_regret_plays_all_samplers_whatever_sampler_is_asked_for():
     reproduce.run(["regret"], Path("run"), rounds=3, seeds=1, sampler="systematic")
     again = reproduce.run(["regret"], Path("run"), rounds=3, seeds=1, sampler="pivotal")
     assert again.reports["regret"].title == "regret: K=100, k=20, T=3, 1 seed"
-
-
-def test_a_page_of_results_from_elsewhere_can_be_written_again():
-    reproduce.run(["table3"], Path("run"), **TINY)
-    reproduce.export(Path("run"), Path("small"))
-    small = {name: value for name, value in TINY.items() if name in ("dataset", "rounds")}
-    done = reproduce.shown(["table3"], Path("small"), **small)
-    reproduction.remember(Path("shown"), ["table3"], small, Path("small"))
-    again = reproduction.findings(Path("shown"))
-    assert (
-        again.kinds.keys()
-        == reproduction.of_reports(Path("small"), done.reports, small).kinds.keys()
-        != set()
-    )
 
 
 def test_other_data_are_played_once_for_both_tasks(call):
@@ -524,41 +401,6 @@ def test_a_file_of_samples_that_has_changed_is_refused_though_all_is_trained():
             )
 
 
-def test_the_digest_of_a_file_of_samples_goes_with_its_results():
-    np.savez(
-        "mine.npz",
-        x=np.random.default_rng(0).standard_normal((240, 5)).astype(np.float32),
-        y=np.arange(240) % 3,
-    )
-    reproduce.run(["table3"], Path("run"), **TINY | {"dataset": "mine.npz"})
-    reproduce.export(Path("run"), Path("kept"))
-    assert {run.provenance["data"] for run in gather_results(Path("kept"))} == {
-        load("mine.npz").digest
-    }
-
-
-def test_a_damaged_export_is_refused_before_anything_is_computed(call):
-    Path("kept").mkdir()
-    Path("kept/runs-digits.parquet").write_bytes(b"PAR1 nothing")
-    code, _, err = call(
-        "figure3",
-        "table3",
-        "--dataset",
-        "digits",
-        "--rounds",
-        2,
-        "--out",
-        "run",
-        "--export",
-        "kept",
-    )
-    assert code == 2
-    assert "kept/runs-digits.parquet must be a results file of fedcohort" in err
-    assert [path.name for path in Path().rglob("*.*") if path.is_file()] == ["runs-digits.parquet"]
-    with pytest.raises(ValueError, match="out must be a folder of results, got nowhere"):
-        reproduce.export(Path("nowhere"), Path("other"))
-
-
 def test_a_part_that_was_begun_is_not_said_not_to_be(monkeypatch):
     clock = itertools.count()
     monkeypatch.setattr(training, "monotonic", lambda: next(clock))
@@ -594,7 +436,3 @@ def test_the_library_loads_neither_a_terminal_nor_a_drawing_library(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_every_artefact_is_in_the_list():
-    assert set(TRAINED) == set(reproduce.artefacts())

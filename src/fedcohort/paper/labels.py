@@ -1,0 +1,104 @@
+"""How reports name things: schemes, partitions, update rules, quantities and runs."""
+
+from collections.abc import Iterator
+
+from fedcohort.lab.archive import Result
+from fedcohort.lab.config import ComparisonConfig
+from fedcohort.paper import published
+from fedcohort.paper.cells import Cells, Quantity
+
+NON_IID = "non-iid"  # the paper's word for our partition `primary-label`
+
+
+def scheme_label(selector: str) -> str:
+    """Return the paper's name of a scheme; ours if the paper has none."""
+    return published.SCHEMES.get(selector, selector)
+
+
+def partition_label(partition: str) -> str:
+    """Return the paper's word for a partition."""
+    if partition == "primary-label":
+        return NON_IID
+    return partition
+
+
+def parse_partition(word: str) -> str:
+    """Return the partition that the paper's word means; our own names mean themselves."""
+    if word == NON_IID:
+        return "primary-label"
+    return word
+
+
+def update_label(mu: float) -> str:
+    """Return the paper's word for an update rule."""
+    return published.UPDATES.get(mu, f"FedProx with mu {mu:g}")
+
+
+def format_amount(number: float, quantity: Quantity) -> str:
+    """Write rounds as whole numbers, and accuracies in percent."""
+    if isinstance(quantity, str):
+        return f"{100 * number:.2f}"
+    return f"{number:.0f}"
+
+
+def heading(quantity: Quantity) -> str:
+    """Return the name of a column: "@45" for the first round at 45 %."""
+    if isinstance(quantity, str):
+        return quantity
+    return f"@{100 * quantity:g}"
+
+
+def title_on(dataset: str, task: str, title: str) -> str:
+    """Return the title of an artefact, which says so if the data are not the paper's."""
+    if dataset == task:
+        return title
+    return f"As {title}, on other data"
+
+
+def describe_config(config: ComparisonConfig) -> str:
+    """Return a config in a line, for titles."""
+    size = f"K={config.clients}, k={config.cohort}, T={config.rounds}"
+    return f"{config.dataset}, {size}, {config.sampler} sampling"
+
+
+def describe_origin(*tables: Cells) -> list[str]:
+    """Say what the runs of tables were computed with, and how long that took.
+
+    Returns:
+        One line for each part, that is for each batch of runs that were trained together.
+    """
+    lines: dict[str, None] = {}
+    for run in _runs_of(tables):
+        part = run.provenance.get("part", "Runs")
+        lines[f"{part}: {_describe_software(run)}.{_describe_cost(run)}"] = None
+    return list(lines)
+
+
+def _runs_of(tables: tuple[Cells, ...]) -> Iterator[Result]:
+    for table in tables:
+        for runs in table.values():
+            yield from runs
+
+
+def _describe_software(run: Result) -> str:
+    on_cpu = run.config.device == "cpu"
+    words = [run.config.model, run.config.precision]
+    if run.config.compiled and not on_cpu:  # nothing is compiled on a CPU
+        words.append("compiled")
+    device = run.provenance.get("gpu") or ("a CPU" if on_cpu else "a GPU")
+    words.append(f"on {device}")
+    for name in ("torch", "numpy", "fedcohort", "commit"):
+        if run.provenance.get(name):
+            words.append(f"{name} {run.provenance[name]}")
+    return ", ".join(words)
+
+
+def _describe_cost(run: Result) -> str:
+    runs = run.provenance.get("runs")
+    rounds = run.provenance.get("timed_rounds")
+    seconds = run.provenance.get("seconds")
+    steps = run.provenance.get("client_steps")
+    if not (runs and rounds and seconds and steps):
+        return ""
+    speed = f"{steps / seconds:,.0f} client steps/s"
+    return f" {runs} runs, {rounds} rounds: {seconds:,.0f} s, {speed}."

@@ -1,0 +1,63 @@
+import numpy as np
+import pytest
+from made import result
+
+from fedcohort.paper.artefacts import ARTEFACTS
+from fedcohort.paper.curves import longest_runs, sample_rows
+from fedcohort.paper.results import Results
+from fedcohort.paper.setting import task_config
+from fedcohort.reports.figures import draw
+
+figure6 = ARTEFACTS["figure6"]
+
+
+def test_only_runs_that_came_the_furthest_are_drawn():
+    curves = longest_runs(
+        [
+            result(accuracy=(0.1, 0.2)),
+            result(accuracy=(0.5,), rounds=2),
+            result(accuracy=(0.3, 0.4)),
+        ]
+    )
+    np.testing.assert_allclose(curves, [[0.1, 0.2], [0.3, 0.4]], rtol=1e-6)
+
+
+def test_a_few_points_of_each_curve_end_with_the_last_round():
+    (row,) = sample_rows({"random": np.linspace(0.01, 1, 100)[None]})
+    assert row == {"scheme": "Random"} | {f"{t}": f"{t:.1f}" for t in range(10, 101, 10)}
+    (short,) = sample_rows({"random": np.array([[0.1, 0.2]])})
+    assert short == {"scheme": "Random", "1": "10.0", "2": "20.0"}
+
+
+@pytest.fixture
+def runs():
+    """Return two seeds of Random on CIFAR-10."""
+    curve = np.linspace(0.1, 0.7, 2500)
+    return [result(task_config("cifar10", {}), curve, first_seed=seed) for seed in (0, 1)]
+
+
+def test_figure6_draws_the_panels_that_were_run_with_the_papers_points(runs):
+    figure = draw(figure6.report(Results(runs), {}).figures["figure6"])
+    (panel,) = figure.axes
+    assert panel.get_title() == "iid, FedAvg"
+    points = [tuple(line.get_xydata()[0]) for line in panel.lines if line.get_marker() == "o"]
+    np.testing.assert_allclose(points, [(121, 0.45), (251, 0.55), (515, 0.65), (2500, 0.7146)])
+
+
+def test_only_the_papers_own_data_and_rounds_have_the_papers_points():
+    curve = np.linspace(0.1, 0.7, 100)
+    fewer = {"rounds": 100}
+    short = figure6.report(Results([result(task_config("cifar10", fewer), curve)]), fewer)
+    (panel,) = draw(short.figures["figure6"]).axes
+    points = [tuple(line.get_xydata()[0]) for line in panel.lines if line.get_marker() == "o"]
+    assert points == [(121, 0.45), (251, 0.55), (515, 0.65)]  # the end is that of other runs
+    other = {"dataset": "digits", "rounds": 100}
+    digits = figure6.report(Results([result(task_config("cifar10", other), curve)]), other)
+    assert any(note.startswith("Circles") for note in short.notes)
+    assert not any(note.startswith("Circles") for note in digits.notes)
+    (panel,) = draw(digits.figures["figure6"]).axes
+    assert [line.get_label() for line in panel.lines] == ["random"]
+
+
+def test_without_results_there_is_no_figure():
+    assert figure6.report(Results([]), {}).figures == {}

@@ -1,0 +1,61 @@
+from dataclasses import replace
+
+import numpy as np
+
+from fedcohort.paper import regret
+from fedcohort.paper.theorem import SIMULATION, regret_chart, summarise
+from fedcohort.reports.figures import draw
+
+
+def test_the_table_of_regrets_says_which_theorem_applies_and_none_that_applies_is_broken(
+    monkeypatch,
+):
+    monkeypatch.setattr(regret, "SWITCH_ROUNDS", 400)
+    config = replace(SIMULATION.config, rounds=400, seeds=4)
+    results = regret.play(config)
+    rows = summarise(config, results)
+    assert len(rows) == 4 * 2 * 3 + 3
+    applies = {row["case"] for row in rows if row["corrected theorem applies"]}
+    assert applies == {
+        *(f"e3cs-{phi}, robust" for phi in ("0", "0.5", "0.8")),
+        *(f"e3cs-{phi}, exact" for phi in ("0.5", "0.8")),
+        "switch, floor of the proof",
+        "switch, robust",
+    }
+    for row in rows:
+        assert row["regret, clairvoyant"] > 0
+        assert row["within paper's bound"] == (row["regret, best fixed"] <= row["paper's bound"])
+        if row["corrected theorem applies"] and not row["case"].startswith("switch"):
+            assert (
+                row["regret, best fixed"] + 2 * row["standard error"]
+                <= row["corrected bound"]
+                <= row["paper's bound"]
+            )
+        elif not row["corrected theorem applies"]:
+            assert np.isnan(row["corrected bound"])
+
+
+def test_the_regret_figure_has_a_panel_per_floor_and_one_for_the_switch_with_regrets_and_bounds(
+    monkeypatch,
+):
+    monkeypatch.setattr(regret, "SWITCH_ROUNDS", 40)
+    config = replace(SIMULATION.config, clients=8, cohort=3, rounds=40, seeds=2)
+    panels = draw(regret_chart(config, regret.play(config))).axes
+    assert [panel.get_title() for panel in panels] == [*config.selectors, "switch"]
+    for panel in panels:
+        variants = (
+            ["no floor", "floor of the proof"]
+            if panel.get_title() == "switch"
+            else ["exact", "successive"]
+        )
+        labels = [line.get_label() for line in panel.lines]
+        assert labels[:4] == [*variants, "robust", "paper's bound"]
+
+
+def test_curves_and_bounds_of_the_regret_figure_share_the_first_round(monkeypatch):
+    monkeypatch.setattr(regret, "SWITCH_ROUNDS", 40)
+    config = replace(
+        SIMULATION.config, selectors=("e3cs-0.5",), clients=8, cohort=3, rounds=40, seeds=2
+    )
+    for panel in draw(regret_chart(config, regret.play(config))).axes:
+        assert {line.get_xdata()[0] for line in panel.lines} == {1}
