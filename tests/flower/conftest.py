@@ -35,7 +35,7 @@ def clock(monkeypatch):
 
 
 @pytest.fixture
-def said(monkeypatch):
+def logged(monkeypatch):
     """The lines that the package logs: Flower's logger does not pass them on to pytest's."""
     lines: list[str] = []
 

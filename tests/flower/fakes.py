@@ -356,7 +356,7 @@ def grid_of(clock, *clients):
     return grid
 
 
-def grid_of_names(clock, *names):
+def grid_with_names(clock, *names):
     """Unauthenticated nodes 1, 2, … whose clients say these names."""
     grid = FakeGrid(clock)
     for place, name in enumerate(names):

@@ -4,7 +4,7 @@ import json
 from functools import partial
 
 import numpy as np
-from fakes import grid_of_names, record, same
+from fakes import grid_with_names, record, same
 from flwr.serverapp.strategy import (
     DifferentialPrivacyServerSideFixedClipping,
     FedAdam,
@@ -93,13 +93,13 @@ class RecordingSelector:
         self.inner.load_state_dict(state)
 
 
-def gathered(clock, *names, places=0):
-    grid, registry = grid_of_names(clock, *names), ClientRegistry(places)
+def gather(clock, *names, places=0):
+    grid, registry = grid_with_names(clock, *names), ClientRegistry(places)
     wait_for_clients(registry, grid, len(names), 10.0)
     return grid, registry
 
 
-def looked(registry, grid, clock):
+def refresh_often(registry, grid, clock):
     """After enough looks to notice a newcomer and to hear its name."""
     for _ in range(3):
         registry.refresh(grid)
@@ -107,7 +107,7 @@ def looked(registry, grid, clock):
     registry.refresh(grid)
 
 
-def names(registry):
+def client_names(registry):
     return [client.name if client else None for client in registry.clients]
 
 
@@ -145,7 +145,7 @@ def journal(folder):
     return rows
 
 
-def alike(one, other):
+def assert_alike(one, other):
     assert same(one[0], other[0])
     np.testing.assert_equal(one[1], other[1])
     assert one[2] == other[2]

@@ -138,7 +138,9 @@ class Grumpy(FedAvg):
         return super().aggregate_train(server_round, replies)
 
 
-def test_if_the_strategy_cannot_aggregate_the_model_and_the_strategy_stay_as_they_were(clock, said):
+def test_if_the_strategy_cannot_aggregate_the_model_and_the_strategy_stay_as_they_were(
+    clock, logged
+):
     grumpy, models = Grumpy(**NO_TEST), []
     strategy = cohort_strategy(grumpy)
     strategy.start(
@@ -148,10 +150,10 @@ def test_if_the_strategy_cannot_aggregate_the_model_and_the_strategy_stay_as_the
     assert same(models[1], models[2])
     assert not same(models[2], models[3])
     assert strategy.training.totals.arrived == 9
-    assert sum("ERROR: round 2: the strategy could not aggregate" in line for line in said) == 1
+    assert sum("ERROR: round 2: the strategy could not aggregate" in line for line in logged) == 1
 
 
-def test_a_qfedavg_without_the_loss_it_needs_leaves_the_model_as_it_was(clock, said):
+def test_a_qfedavg_without_the_loss_it_needs_leaves_the_model_as_it_was(clock, logged):
     grid = FakeGrid(clock)
     for number in range(2):
         grid.join(
@@ -162,12 +164,12 @@ def test_a_qfedavg_without_the_loss_it_needs_leaves_the_model_as_it_was(clock, s
         )
     strategy = cohort_strategy(QFedAvg(client_learning_rate=0.1, **NO_TEST), cohort_size=2)
     assert same(strategy.start(grid, record(w=np.zeros(2)), 1).arrays, record(w=np.zeros(2)))
-    assert any("could not aggregate" in line for line in said)
+    assert any("could not aggregate" in line for line in logged)
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 @pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
-def test_a_momentum_that_overflows_is_forgotten(clock, said):
+def test_a_momentum_that_overflows_is_forgotten(clock, logged):
     sizes = {1: 3e38, 2: -3e38, 3: 1.0, 4: 1.0}
     grid, momentum = FakeGrid(clock), FedAvgM(server_momentum=0.5, **NO_TEST)
     for number in range(2):
@@ -183,14 +185,14 @@ def test_a_momentum_that_overflows_is_forgotten(clock, said):
     result = cohort_strategy(momentum, cohort_size=2).start(
         grid, record(w=np.zeros(2, np.float32)), num_rounds=4
     )
-    assert any("the aggregated model is not finite" in line for line in said)
+    assert any("the aggregated model is not finite" in line for line in logged)
     assert all(np.isfinite(part).all() for part in momentum.momentum_vector)
     assert np.isfinite(result.arrays["w"].numpy()).all()
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
 @pytest.mark.parametrize("value", [nan, inf, -inf])
-def test_an_aggregate_of_whole_numbers_that_is_not_finite_is_not_taken_over(clock, said, value):
+def test_an_aggregate_of_whole_numbers_that_is_not_finite_is_not_taken_over(clock, logged, value):
     class Broken(FedAvg):
         def aggregate_train(self, server_round, replies):
             return record(w=np.zeros(2), steps=np.full(2, value)), MetricRecord()
@@ -200,7 +202,7 @@ def test_an_aggregate_of_whole_numbers_that_is_not_finite_is_not_taken_over(cloc
         cohort_strategy(Broken(**NO_TEST)).start(federation(clock, 3), sent, num_rounds=1).arrays,
         sent,
     )
-    assert any("the aggregated model is not finite" in line for line in said)
+    assert any("the aggregated model is not finite" in line for line in logged)
 
 
 def test_who_comes_during_a_round_takes_no_share_in_its_sum(clock):
@@ -254,11 +256,11 @@ def test_the_normalised_aggregation_averages_over_those_who_arrived(clock):
     assert result.arrays["w"].numpy() == pytest.approx([5 / 6 + 1 / 12])
 
 
-def test_an_aggregate_that_is_not_finite_is_not_taken_over(clock, said):
+def test_an_aggregate_that_is_not_finite_is_not_taken_over(clock, logged):
     class Broken(FedAvg):
         def aggregate_train(self, server_round, replies):
             return record(**{name: array * nan for name, array in INITIAL.items()}), MetricRecord()
 
     result = cohort_strategy(Broken(**NO_TEST)).start(federation(clock, 3), initial(), num_rounds=2)
     assert same(result.arrays, initial())
-    assert sum("the aggregated model is not finite" in line for line in said) == 2
+    assert sum("the aggregated model is not finite" in line for line in logged) == 2

@@ -5,9 +5,9 @@ from fakes import (
     FakeClient,
     FakeGrid,
     federation,
-    grid_of_names,
+    grid_with_names,
 )
-from helpers import cohort_strategy, gathered, initial, names
+from helpers import client_names, cohort_strategy, gather, initial
 
 from fedcohort.flower.availability import wait_for_any_client, wait_for_clients
 from fedcohort.flower.clients import ClientRegistry
@@ -45,20 +45,20 @@ def test_fewer_nodes_than_the_cohort_is_an_error_after_the_wait(clock):
         cohort_strategy().start(federation(clock, 2), initial())
 
 
-def test_fewer_nodes_than_announced_is_a_warning(clock, said):
+def test_fewer_nodes_than_announced_is_a_warning(clock, logged):
     cohort_strategy(num_clients=5).start(federation(clock, 4), initial(), num_rounds=1)
-    assert any("WARNING: 4 of 5 clients connected within 10 s" in line for line in said)
+    assert any("WARNING: 4 of 5 clients connected within 10 s" in line for line in logged)
 
 
 @pytest.mark.parametrize(
     ("deadline", "warned"), [(1.0, True), (1.9, True), (2.5, False), (None, False)]
 )
-def test_a_deadline_shorter_than_the_start_up_gets_a_warning(clock, said, deadline, warned):
+def test_a_deadline_shorter_than_the_start_up_gets_a_warning(clock, logged, deadline, warned):
     grid = federation(clock, 3)
     for client in grid.clients.values():
         client.query_delay = 2.0
     cohort_strategy(deadline=deadline).start(grid, initial(), num_rounds=1)
-    told = [line for line in said if "is shorter than" in line]
+    told = [line for line in logged if "is shorter than" in line]
     assert len(told) == int(warned)
     assert all(
         line.startswith(f"WARNING: the deadline of {deadline:g} s is shorter than the 2.")
@@ -72,7 +72,7 @@ def test_a_deadline_shorter_than_the_start_up_gets_a_warning(clock, said, deadli
 def test_a_deaf_node_is_waited_for_until_the_time_is_up_unless_enough_of_those_announced_are_there(
     clock, places, wanted, ends
 ):
-    grid, registry, start = grid_of_names(clock, "0", "1"), ClientRegistry(places), clock.now
+    grid, registry, start = grid_with_names(clock, "0", "1"), ClientRegistry(places), clock.now
     grid.clients[2].deaf = True
     wait_for_clients(registry, grid, wanted, 5.0)
     assert [client.name for client in registry.known] == ["0"]
@@ -85,11 +85,11 @@ def test_who_answers_first_does_not_decide_the_index(clock, places):
     for place, name in enumerate(["a", "b", "c"]):
         grid.join(place + 1, FakeClient(name, query_delay=0.5 - 0.2 * place))
     wait_for_clients(registry, grid, 3, 10.0)
-    assert names(registry) == ["a", "b", "c"]
+    assert client_names(registry) == ["a", "b", "c"]
 
 
 def test_somebody_is_waited_for_no_longer_than_it_takes(clock):
-    grid, registry = gathered(clock, "a")
+    grid, registry = gather(clock, "a")
     wait_for_any_client(registry, grid, 60.0)
     grid.leave(1)
     registry.refresh(grid)
@@ -103,9 +103,9 @@ def test_somebody_is_waited_for_no_longer_than_it_takes(clock):
 
 
 def test_gathering_waits_no_longer_than_needed(clock):
-    grid, registry, start = grid_of_names(clock, "a", "b"), ClientRegistry(), clock.now
+    grid, registry, start = grid_with_names(clock, "a", "b"), ClientRegistry(), clock.now
     clock.after(2.0, lambda: grid.join(3, FakeClient("c")))
     wait_for_clients(registry, grid, 3, 60.0)
-    assert names(registry) == ["a", "b", "c"]
+    assert client_names(registry) == ["a", "b", "c"]
     assert 2.0 <= clock.now - start <= 2.5
     assert registry.node_names.answer_times == pytest.approx([0.05] * 3, abs=0.11)

@@ -74,12 +74,12 @@ def test_a_run_does_not_go_on_as_another(clock, tmp_path, other, told):
 
 def test_a_refused_resume_leaves_what_the_run_says_of_itself(clock, tmp_path):
     play(federation(clock, 6, fails), tmp_path)
-    said = (tmp_path / "run.json").read_bytes()
+    logged = (tmp_path / "run.json").read_bytes()
     with pytest.raises(ValueError, match="selector must be as in the rounds before"):
         play(
             federation(clock, 6, fails), tmp_path, resume=True, selector="random", rounds=30, seed=9
         )
-    assert (tmp_path / "run.json").read_bytes() == said
+    assert (tmp_path / "run.json").read_bytes() == logged
     play(federation(clock, 6, fails), tmp_path, resume=True, rounds=2)  # fewer than were played
     assert json.loads((tmp_path / "run.json").read_text())["rounds"] == ROUNDS
 

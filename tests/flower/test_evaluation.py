@@ -13,7 +13,7 @@ from flwr.serverapp.strategy import (
 from helpers import cohort_strategy, initial
 
 
-def test_a_broken_evaluation_is_named_and_the_others_count(clock, said):
+def test_a_broken_evaluation_is_named_and_the_others_count(clock, logged):
     grid = federation(clock, 4)
     grid.clients[101].evaluate = lambda message: RecordDict(
         {"metrics": MetricRecord({"num-examples": 2, "accuracy": nan})}
@@ -23,7 +23,7 @@ def test_a_broken_evaluation_is_named_and_the_others_count(clock, said):
     assert result.evaluate_metrics_clientapp[1]["accuracy"] == pytest.approx(
         4 * 0.3 / 5
     )  # clients 0 and 3, 1 and 4 examples
-    complaints = [line for line in said if "an evaluation does not count" in line]
+    complaints = [line for line in logged if "an evaluation does not count" in line]
     assert len(complaints) == 2
     assert any("client 1: metric 'accuracy' is not finite" in line for line in complaints)
     assert any("client 2: KeyError: 'labels'" in line for line in complaints)

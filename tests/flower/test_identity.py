@@ -1,31 +1,31 @@
 """How nodes say which client they are."""
 
 import pytest
-from fakes import FakeClient, FakeGrid, grid_of_names
-from helpers import gathered, looked, names
+from fakes import FakeClient, FakeGrid, grid_with_names
+from helpers import client_names, gather, refresh_often
 
 from fedcohort.flower.availability import wait_for_clients
 from fedcohort.flower.clients import ClientRegistry
 from fedcohort.flower.identity import QUERY_TTL
 
 
-def test_an_app_that_does_not_know_the_question_is_known_by_its_node(clock, said):
+def test_an_app_that_does_not_know_the_question_is_known_by_its_node(clock, logged):
     grid = FakeGrid(clock)
     grid.join(123, FakeClient(None))
     registry = ClientRegistry()
     wait_for_clients(registry, grid, 1, 10.0)
-    assert names(registry) == ["123"]
+    assert client_names(registry) == ["123"]
     assert any(
         "node 123 does not say which client it is" in line and "no query function" in line
-        for line in said
+        for line in logged
     )
-    looked(registry, grid, clock)
+    refresh_often(registry, grid, clock)
     assert len(grid.sent("query")) == 1  # and is not asked again
 
 
 def test_a_client_without_a_name_is_known_by_its_node(clock):
-    grid, registry = gathered(clock, "")
-    assert names(registry) == ["1"]
+    grid, registry = gather(clock, "")
+    assert client_names(registry) == ["1"]
     assert registry.node(0) == 1
     assert grid.left_behind == []
 
@@ -37,27 +37,27 @@ def test_a_question_that_expired_is_asked_again(clock):
     registry.refresh(grid)
     clock.sleep(QUERY_TTL - 1)
     grid.clients[1] = FakeClient("a")
-    looked(registry, grid, clock)
+    refresh_often(registry, grid, clock)
     assert len(grid.sent("query")) == 2  # not before it has expired, and then at once
-    looked(registry, grid, clock)
-    assert names(registry) == ["a"]
+    refresh_often(registry, grid, clock)
+    assert client_names(registry) == ["a"]
     assert len(grid.sent("query")) == 2
     assert registry.node_names.queries == {}
 
 
 def test_a_question_lives_for_a_minute_and_is_asked_once_in_it(clock):
-    grid, registry = grid_of_names(clock, "a"), ClientRegistry()
+    grid, registry = grid_with_names(clock, "a"), ClientRegistry()
     grid.clients[1].query_delay = 20.0
     for _ in range(25):
         registry.refresh(grid)
         clock.sleep(1.0)
     assert [message.metadata.ttl for message in grid.sent("query")] == [60.0]
-    assert names(registry) == ["a"]
+    assert client_names(registry) == ["a"]
 
 
 @pytest.mark.parametrize(("silent", "takes"), [(False, 0.25), (True, 60.0)])
 def test_at_the_end_open_questions_are_waited_for_until_they_expire(clock, silent, takes):
-    grid, registry, start = grid_of_names(clock, "a"), ClientRegistry(), clock.now
+    grid, registry, start = grid_with_names(clock, "a"), ClientRegistry(), clock.now
     grid.clients[1].deaf = silent
     registry.refresh(grid)
     assert len(grid.left_behind) == 1
@@ -68,20 +68,20 @@ def test_at_the_end_open_questions_are_waited_for_until_they_expire(clock, silen
 
 
 def test_a_registry_without_open_questions_closes_at_once(clock):
-    grid, registry = gathered(clock, "a")
+    grid, registry = gather(clock, "a")
     calls, start = grid.calls, clock.now
     registry.node_names.close(grid)
     assert (grid.calls, clock.now) == (calls, start)
 
 
 def test_a_refused_question_is_asked_again(clock):
-    grid, registry = grid_of_names(clock, "a"), ClientRegistry()
+    grid, registry = grid_with_names(clock, "a"), ClientRegistry()
     grid.refuse = lambda message: True
     registry.refresh(grid)
     assert registry.node_names.queries == {}
     grid.refuse = lambda message: False
-    looked(registry, grid, clock)
-    assert names(registry) == ["a"]
+    refresh_often(registry, grid, clock)
+    assert client_names(registry) == ["a"]
 
 
 def test_a_registered_node_is_not_asked_and_not_waited_for(clock):
@@ -89,7 +89,7 @@ def test_a_registered_node_is_not_asked_and_not_waited_for(clock):
     for place, name in enumerate(["b", "a"]):
         grid.join(place + 1, FakeClient(name, deaf=True), name=name)
     wait_for_clients(registry, grid, 2, 60.0)
-    assert names(registry) == ["a", "b"]
+    assert client_names(registry) == ["a", "b"]
     assert clock.now == start
     assert grid.sent("query") == []
 
@@ -98,20 +98,20 @@ def test_an_authenticated_name_counts_more_than_what_the_client_says(clock):
     grid = FakeGrid(clock)
     grid.join(1, FakeClient("b"), name="a")
     registry = ClientRegistry()
-    looked(registry, grid, clock)
-    assert names(registry) == ["a"]
+    refresh_often(registry, grid, clock)
+    assert client_names(registry) == ["a"]
 
 
 @pytest.mark.parametrize("claims_first", [True, False])
-def test_nobody_takes_the_name_that_another_node_is_registered_under(clock, said, claims_first):
+def test_nobody_takes_the_name_that_another_node_is_registered_under(clock, logged, claims_first):
     grid, registry = FakeGrid(clock), ClientRegistry()
     nodes = [(1, "a", "2026-01-01"), (2, "", "2026-01-02")]
     for node, name, since in reversed(nodes) if claims_first else nodes:
         grid.join(node, FakeClient("a"), name=name, last_activated_at=since)
-        looked(registry, grid, clock)
-    assert names(registry) == ["a"]
+        refresh_often(registry, grid, clock)
+    assert client_names(registry) == ["a"]
     assert registry.node(0) == 1
-    assert sum("client a is claimed by nodes [2, 1]: 1 is asked" in line for line in said) == 1
+    assert sum("client a is claimed by nodes [2, 1]: 1 is asked" in line for line in logged) == 1
 
 
 def test_an_authenticated_node_is_known_without_an_answer(clock):
@@ -129,7 +129,7 @@ def test_a_node_that_leaves_before_it_says_who_it_is_is_forgotten(clock):
     registry.refresh(grid)
     assert len(registry.node_names.queries) == 1
     grid.leave(1)
-    looked(registry, grid, clock)
+    refresh_often(registry, grid, clock)
     assert len(registry) == 0
     assert registry.node_names.queries == {}
 
@@ -138,5 +138,5 @@ def test_a_node_that_leaves_before_it_says_who_it_is_is_forgotten(clock):
     "name", ["9" * 201, "9" * 5000, "a" * 100_000, "\n", "\x00", "\x1b[31mred", "1\n2"]
 )
 def test_a_name_that_is_too_long_or_cannot_be_printed_is_none(clock, name):
-    _, registry = gathered(clock, name)
-    assert names(registry) == ["1"]
+    _, registry = gather(clock, name)
+    assert client_names(registry) == ["1"]

@@ -211,7 +211,7 @@ def test_the_noise_of_a_private_strategy_must_be_drawn_for_the_cohort():
         CohortStrategy(STOCK["DifferentialPrivacy"](), "random", 2)
 
 
-def test_fewer_answers_than_the_noise_is_drawn_for_move_nothing(clock, said):
+def test_fewer_answers_than_the_noise_is_drawn_for_move_nothing(clock, logged):
     grid = federation(clock, 3, lambda client, round: client == 1 and round == 1)
     strategy = cohort_strategy(STOCK["DifferentialPrivacy"](), "random", 3)
     models = []
@@ -225,7 +225,7 @@ def test_fewer_answers_than_the_noise_is_drawn_for_move_nothing(clock, said):
     assert not all(np.array_equal(models[1][part], models[2][part]) for part in INITIAL)
     assert any(
         "the model stays as it was: 2 answers have too little noise to be private" in line
-        for line in said
+        for line in logged
     )
 
 

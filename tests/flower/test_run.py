@@ -15,7 +15,7 @@ from flwr.serverapp.strategy import (
     FedMedian,
     FedYogi,
 )
-from helpers import INITIAL, ROUNDS, alike, fails, play
+from helpers import INITIAL, ROUNDS, assert_alike, fails, play
 
 from fedcohort.flower import CohortStrategy, checkpoint
 from fedcohort.selection.protocol import Cohort
@@ -55,14 +55,14 @@ def calls_of(clock, folder, **options):
 def test_killed_at_any_call_the_run_ends_as_if_nothing_had_happened(clock, tmp_path, aggregation):
     whole, calls = calls_of(clock, tmp_path / "whole", aggregation=aggregation)
     for call in range(1, calls + 1, 1 if aggregation == "wrapped" else 7):
-        alike(killed_at(call, clock, tmp_path / str(call), aggregation=aggregation), whole)
+        assert_alike(killed_at(call, clock, tmp_path / str(call), aggregation=aggregation), whole)
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_what_a_strategy_keeps_between_rounds_survives(clock, tmp_path, name):
     whole, calls = calls_of(clock, tmp_path / "whole", make=STRATEGIES[name])
     for call in range(2, calls + 1, max(1, calls // 4)):
-        alike(killed_at(call, clock, tmp_path / str(call), make=STRATEGIES[name]), whole)
+        assert_alike(killed_at(call, clock, tmp_path / str(call), make=STRATEGIES[name]), whole)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_every_selector_goes_on_where_it_was(clock, tmp_path, selector):
     options = {"selector": selector, "loss_key": "train_loss"}
     whole, calls = calls_of(clock, tmp_path / "whole", **options)
     for call in (calls // 2, calls - 2):
-        alike(killed_at(call, clock, tmp_path / str(call), **options), whole)
+        assert_alike(killed_at(call, clock, tmp_path / str(call), **options), whole)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -92,7 +92,7 @@ def test_killed_while_it_saves_it_goes_on(clock, tmp_path, monkeypatch, when, ro
     with pytest.raises(Killed):
         play(federation(clock, 6, fails), tmp_path / "cut")
     monkeypatch.setattr(checkpoint, "save", save)
-    alike(play(federation(clock, 6, fails), tmp_path / "cut", resume=True), whole)
+    assert_alike(play(federation(clock, 6, fails), tmp_path / "cut", resume=True), whole)
 
 
 def test_killed_again_and_again_it_still_ends_the_same(clock, tmp_path):
@@ -108,7 +108,7 @@ def test_killed_again_and_again_it_still_ends_the_same(clock, tmp_path):
         except Killed:
             continue
         break
-    alike(outcome, whole)
+    assert_alike(outcome, whole)
 
 
 def test_clients_on_new_nodes_after_the_crash_keep_their_weights(clock, tmp_path):
@@ -122,7 +122,7 @@ def test_clients_on_new_nodes_after_the_crash_keep_their_weights(clock, tmp_path
         restarted.join(
             900 - 7 * number, learner(number, lambda round, number=number: fails(number, round))
         )
-    alike(play(restarted, tmp_path / "cut", resume=True), whole)
+    assert_alike(play(restarted, tmp_path / "cut", resume=True), whole)
 
 
 def test_clients_that_joined_are_remembered(clock, tmp_path):
@@ -149,13 +149,13 @@ def test_clients_that_joined_are_remembered(clock, tmp_path):
     assert any({"4", "5"} & clients for clients in asked)
     half = grid_with_newcomers()
     play(half, tmp_path / "cut", cohort_size=4, selector="random", rounds=3)
-    alike(play(half, tmp_path / "cut", cohort_size=4, resume=True, **options), whole)
+    assert_alike(play(half, tmp_path / "cut", cohort_size=4, resume=True, **options), whole)
 
 
 def test_a_run_that_is_over_is_not_played_again(clock, tmp_path):
     whole, _ = calls_of(clock, tmp_path)
     grid = federation(clock, 6, fails)
-    alike(play(grid, tmp_path, resume=True), whole)
+    assert_alike(play(grid, tmp_path, resume=True), whole)
     assert grid.sent() == []
 
 
@@ -163,12 +163,12 @@ def test_a_run_can_be_made_longer(clock, tmp_path):
     options = {"selector": "e3cs-0.5"}
     whole, _ = calls_of(clock, tmp_path / "whole", **options)
     play(federation(clock, 6, fails), tmp_path / "cut", rounds=2, **options)
-    alike(play(federation(clock, 6, fails), tmp_path / "cut", resume=True, **options), whole)
+    assert_alike(play(federation(clock, 6, fails), tmp_path / "cut", resume=True, **options), whole)
 
 
 def test_resume_without_a_run_begins_one(clock, tmp_path):
     whole, _ = calls_of(clock, tmp_path / "whole")
-    alike(play(federation(clock, 6, fails), tmp_path / "new", resume=True), whole)
+    assert_alike(play(federation(clock, 6, fails), tmp_path / "new", resume=True), whole)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_a_line_that_was_cut_does_not_stop_it(clock, tmp_path, cut):
     play(federation(clock, 6, fails), tmp_path / "cut", rounds=2)
     with (tmp_path / "cut" / "rounds.jsonl").open("ab") as file:
         file.write(cut)
-    alike(play(federation(clock, 6, fails), tmp_path / "cut", resume=True), whole)
+    assert_alike(play(federation(clock, 6, fails), tmp_path / "cut", resume=True), whole)
 
 
 def test_a_resumed_run_returns_the_metrics_of_all_rounds(clock, tmp_path):
@@ -194,8 +194,8 @@ def test_a_resumed_run_returns_the_metrics_of_all_rounds(clock, tmp_path):
         )
         return [
             {
-                n: {k: round(v, 9) for k, v in said.items()}
-                for n, said in getattr(result, kind).items()
+                n: {k: round(v, 9) for k, v in logged.items()}
+                for n, logged in getattr(result, kind).items()
             }
             for kind in checkpoint.METRICS
         ]
@@ -213,7 +213,7 @@ def test_a_float32_model_goes_on_where_it_was(clock, tmp_path, name):
     options = {"make": STRATEGIES[name], "initial": initial}
     whole = play(federation(clock, 6, fails), tmp_path / "whole", **options)
     play(federation(clock, 6, fails), tmp_path / "cut", rounds=2, **options)
-    alike(play(federation(clock, 6, fails), tmp_path / "cut", resume=True, **options), whole)
+    assert_alike(play(federation(clock, 6, fails), tmp_path / "cut", resume=True, **options), whole)
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_models_and_clients_may_be_called_as_they_like(clock, tmp_path, names):
     options = {"make": FedAdam, "initial": initial, "cohort_size": 1}
     whole = play(grid(), tmp_path / "whole", **options)
     play(grid(), tmp_path / "cut", rounds=2, **options)
-    alike(play(grid(), tmp_path / "cut", resume=True, **options), whole)
+    assert_alike(play(grid(), tmp_path / "cut", resume=True, **options), whole)
 
 
 @pytest.mark.parametrize("selector", ["random", "e3cs-0.5"])
@@ -263,7 +263,7 @@ def test_a_client_that_joined_in_the_last_round_before_a_crash_is_a_newcomer_aft
 
 
 @pytest.mark.parametrize("left", [1, 2])
-def test_a_run_goes_on_with_fewer_clients_than_a_cohort(clock, tmp_path, said, left):
+def test_a_run_goes_on_with_fewer_clients_than_a_cohort(clock, tmp_path, logged, left):
     grid = federation(clock, 6)
     play(grid, tmp_path, rounds=2)
     for node in range(100 + left, 106):
@@ -273,7 +273,7 @@ def test_a_run_goes_on_with_fewer_clients_than_a_cohort(clock, tmp_path, said, l
     assert state["num_clients"] == 6
     assert any(
         line.startswith(f"WARNING: {left} of ") and "clients connected within 10 s" in line
-        for line in said
+        for line in logged
     )
 
 
@@ -292,7 +292,7 @@ def test_those_who_take_longer_to_come_back_are_waited_for(clock, tmp_path):
     grid = federation(clock, 6, fails)
     for place, client in enumerate(grid.clients.values()):
         client.query_delay = 0.3 * place  # seconds, of ten that may be waited
-    alike(play(grid, tmp_path / "cut", resume=True), whole)
+    assert_alike(play(grid, tmp_path / "cut", resume=True), whole)
 
 
 def test_with_their_number_announced_those_who_take_longer_to_come_back_are_waited_for(
@@ -304,7 +304,7 @@ def test_with_their_number_announced_those_who_take_longer_to_come_back_are_wait
     grid = federation(clock, 6, fails)
     for place, client in enumerate(grid.clients.values()):
         client.query_delay = 0.3 * place
-    alike(play(grid, tmp_path / "cut", resume=True, **options), whole)
+    assert_alike(play(grid, tmp_path / "cut", resume=True, **options), whole)
 
 
 def test_a_selector_of_ones_own_goes_on_where_it_was(clock, tmp_path):
@@ -313,7 +313,7 @@ def test_a_selector_of_ones_own_goes_on_where_it_was(clock, tmp_path):
 
     whole = play_in_turn(tmp_path / "whole")
     play_in_turn(tmp_path / "cut", rounds=2)
-    alike(play_in_turn(tmp_path / "cut", resume=True), whole)
+    assert_alike(play_in_turn(tmp_path / "cut", resume=True), whole)
 
 
 class InTurn:

@@ -117,12 +117,12 @@ def test_those_who_join_are_noticed_though_rounds_are_short(clock, close_early):
     assert any(200 in nodes for nodes in asked_by_round(grid).values())
 
 
-def test_a_round_in_which_nobody_returns_in_time_is_pointed_out(clock, said):
+def test_a_round_in_which_nobody_returns_in_time_is_pointed_out(clock, logged):
     grid = federation(clock, 2)
     for client in grid.clients.values():
         client.delay = 30.0
     cohort_strategy(cohort_size=2, deadline=20.0).start(grid, initial(), num_rounds=1)
-    assert "WARNING: round 1: nobody returned within the deadline of 20 s" in said
+    assert "WARNING: round 1: nobody returned within the deadline of 20 s" in logged
 
 
 def test_a_deaf_node_that_joins_does_not_hold_up_the_rounds(clock):
