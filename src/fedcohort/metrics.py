@@ -156,6 +156,9 @@ def paper_bound(eta: float, spare: Floats, num_clients: int) -> float:
         spare: R_t of every round, [T].
         num_clients: Number of clients, K.
 
+    Returns:
+        Upper bound on the regret after T rounds.
+
     Examples:
         >>> round(paper_bound(0.5, np.full(2500, 20.0), num_clients=100))
         25921
@@ -174,6 +177,9 @@ def corrected_bound(eta: float, spare: Floats, floors: Floats, num_clients: int)
         spare: R_t of every round, [T].
         floors: sigma_t of every round, [T].
         num_clients: Number of clients, K.
+
+    Returns:
+        Upper bound on the regret after T rounds.
 
     Examples:
         >>> round(corrected_bound(0.5, np.full(2500, 20.0), np.zeros(2500), num_clients=100))
@@ -196,6 +202,9 @@ def robust_bound(eta: float, spare: Floats, floors: Floats, num_clients: int) ->
         spare: R_t of every round, [T].
         floors: sigma_t of every round, [T].
         num_clients: Number of clients, K.
+
+    Returns:
+        Upper bound on the regret after T rounds.
 
     Examples:
         >>> round(robust_bound(0.5, np.full(2500, 20.0), np.zeros(2500), num_clients=100))

@@ -86,6 +86,9 @@ def t95(degrees: int) -> float:
     Args:
         degrees: Degrees of freedom, at least 1.
 
+    Returns:
+        The quantile.
+
     Examples:
         >>> t95(2), round(t95(30), 3)
         (2.92, 1.697)
@@ -102,6 +105,9 @@ def estimate(values: Sequence[float]) -> Estimate:
 
     Args:
         values: One value per seed; may be empty.
+
+    Returns:
+        The mean, nan without values, and the standard error, nan for fewer than two.
 
     Examples:
         >>> estimate([1.0, 2.0, 3.0]).mean

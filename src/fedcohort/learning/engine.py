@@ -207,7 +207,7 @@ class Engine:
         return 4 * self.models.shape[1]
 
     def _train_jobs(self, jobs: Jobs, cohort_size: int) -> LocalUpdates:
-        """Train the jobs; the first round that trains builds the trainer."""
+        """Train the jobs with the trainer, which the first round builds."""
         self.client_steps += int(jobs.steps.sum())
         if self._trainer is None:
             self.slots = self.slots or self._choose_slots(cohort_size)
@@ -285,7 +285,7 @@ class Engine:
         return weights @ torch.where(is_valid[:, None], change, 0.0), weights.sum(dim=1)
 
     def _aggregate(self, change: Tensor, weight: Tensor) -> None:
-        """Move every run's model by its own rule; a run without a valid update stays."""
+        """Move every run's model by its own rule, except runs without a valid update."""
         changes = {}
         for name in {run.aggregation for run in self.runs}:
             changes[name] = AGGREGATIONS[name](change, weight)

@@ -19,7 +19,9 @@ ModelFactory = Callable[[Shape, int], nn.Module]  # (shape, classes) -> module
 
 
 class Cnn(nn.Module):
-    """Two 5x5 convolutions with max pooling of stride 2, two hidden layers, an output; ReLU.
+    """Two 5x5 convolutions with max pooling, two hidden layers and an output layer.
+
+    Pooling has stride 2. All layers but the last end in ReLU.
 
     Args:
         shape: Shape of one image, (channels, side, side).
@@ -126,7 +128,7 @@ MODELS: dict[str, ModelFactory] = {
 
 
 def make_model(model: str | ModelFactory, shape: Shape, classes: int, seed: int) -> nn.Module:
-    """Return a freshly initialised model; the same seed gives the same weights.
+    """Return a new model whose initial weights depend on the seed alone.
 
     Args:
         model: Name in `MODELS`, or a function of shape and classes that returns a module.

@@ -12,7 +12,7 @@ MODES = ("auto", "together", "one-by-one")
 
 @dataclass(frozen=True)
 class Options:
-    """How to compute; float32 is the reference.
+    """How an engine computes; results in float32 are the reference.
 
     Attributes:
         device: Name of a PyTorch device, or "auto": a GPU if there is one.

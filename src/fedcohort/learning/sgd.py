@@ -21,7 +21,7 @@ Step = Callable[..., tuple[Tensor, Tensor, Tensor]]
 
 @dataclass(frozen=True)
 class Sgd:
-    """The clients' optimiser; its momentum starts from zero in every round.
+    """The clients' optimiser, SGD whose momentum starts from zero in every round.
 
     Attributes:
         rate: Learning rate, above 0.

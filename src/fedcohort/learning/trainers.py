@@ -61,7 +61,9 @@ class LocalUpdates:
 
 
 class BatchedTrainer:
-    """Steps many jobs at once; on a CPU each worker takes its part of the jobs.
+    """Steps many jobs at once: the mode "together".
+
+    On a CPU each worker takes its part of the jobs.
 
     Args:
         workers: Threads and their copies of the model.
@@ -111,7 +113,10 @@ class BatchedTrainer:
         return LocalUpdates(change, loss)
 
     def _train_part(self, models: Tensor, jobs: Jobs) -> LocalUpdates:
-        """Train the jobs in slots; an idle slot repeats a step whose result is not read."""
+        """Train the jobs in slots.
+
+        An idle slot repeats a step whose result nobody reads.
+        """
         device = models.device
         schedule = schedule_jobs(jobs.steps, self.slots)
         samples = self._samples_by_step(jobs, schedule).to(device)
@@ -175,7 +180,9 @@ class BatchedTrainer:
 
 
 class SequentialTrainer:
-    """Trains each job alone on one of the workers, the longest first.
+    """Trains each job alone: the mode "one-by-one".
+
+    Each worker takes one job after another, the longest first.
 
     Args:
         workers: Threads and their copies of the model.

@@ -17,7 +17,9 @@ R = TypeVar("R")
 
 
 class Workers:
-    """A pool of threads; without threads, as on a GPU, the caller does the work.
+    """A pool of threads.
+
+    Without threads, as on a GPU, the caller does the work.
 
     Operations on small models are too short to be split among cores, but whole jobs split well.
     Calling a module with other weights changes the module for a moment, so no two threads may
