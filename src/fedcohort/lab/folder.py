@@ -407,7 +407,7 @@ def parts_folder(folder: Path) -> Path:
 
 
 def find_results(folder: Path) -> Iterator[Path]:
-    """Yield the comparison folders and the results files at any depth, in order of their paths."""
+    """Yield comparison folders and results files at any depth, in order of their paths."""
     for path in sorted(folder.rglob("*")):
         if path.name == COMPARISON_SETTINGS:
             yield path.parent

@@ -34,7 +34,7 @@ def remaining_parts(config: ComparisonConfig, finished: Collection[str]) -> list
 
 
 def split_into_blocks(keys: list[RunKey]) -> list[list[RunKey]]:
-    """Split runs into full products of selectors, partitions, rules, mus and consecutive seeds."""
+    """Split runs into full products of their axes, with consecutive seeds."""
     if not keys:
         return []
     seeds = sorted({key.seed for key in keys})

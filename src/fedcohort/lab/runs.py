@@ -1,4 +1,4 @@
-"""The runs of a comparison in the order of the batch axis, and the groups that are compared."""
+"""The runs of a comparison, in the order of the batch axis, and the groups of them."""
 
 from dataclasses import dataclass
 from itertools import product
