@@ -1,13 +1,11 @@
 """`--world` and `--world-file` of `simulate` and `compare`."""
 
 import re
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from fedcohort import cli
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.archive import identity
 from fedcohort.lab.comparison import load_comparison
@@ -31,23 +29,15 @@ RECORDED = ("--world", "recorded", "--world-file", "world.npy")
 
 
 @pytest.fixture(autouse=True)
-def plain(monkeypatch, tmp_path):
-    """Play without figures, in a folder of one's own."""
+def undrawn(monkeypatch):
+    """Spare the time that figures take."""
     monkeypatch.setattr(figures, "has_matplotlib", lambda: False)
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture
-def call(monkeypatch, capsys):
-    """Return a function that runs the command line and returns exit code, output and errors."""
-
-    def run(*args):
-        monkeypatch.setattr(sys, "argv", ["fedcohort", *args])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        return stop.value.code, *capsys.readouterr()
-
-    return run
+def call(fedcohort):
+    """Return a function that runs the command line: exit code, output and errors."""
+    return fedcohort
 
 
 def answers(rounds=12, clients=8):
