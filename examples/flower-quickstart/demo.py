@@ -28,6 +28,7 @@ COLOURS = {
     "rejected": "magenta",
     "lost": "red",
     "failed": "red",
+    "unknown": "blue",
 }
 console = Console(highlight=False, soft_wrap=True)
 

@@ -7,8 +7,11 @@ import numpy as np
 from flwr.serverapp import Grid
 
 from fedcohort.flower.clients import ClientRegistry
+from fedcohort.flower.superlink import SuperLinkTrouble
 
 log = logging.getLogger("flwr.fedcohort")
+LOOK_PAUSE = 0.1  # seconds between two looks at the nodes
+PAUSE_PER_NODE = 1e-4  # seconds: each look lists all nodes, so many are looked at less often
 
 
 def gather_clients(
@@ -35,7 +38,12 @@ def gather_clients(
     Raises:
         ValueError: If fewer than `minimum` clients are there, or none at all.
     """
-    wait_for_clients(registry, grid, wanted, wait)
+    try:
+        wait_for_clients(registry, grid, wanted, wait)
+    except SuperLinkTrouble as trouble:
+        raise ValueError(
+            f"wait must be long enough for the SuperLink to answer, got {wait:g} s: {trouble}"
+        ) from None
 
     connected = len(registry.available)
     if connected == 0:
@@ -72,14 +80,14 @@ def wait_for_clients(registry: ClientRegistry, grid: Grid, wanted: int, seconds:
     """
     end = monotonic() + seconds
     is_number_announced = len(registry) > 0
-    nodes = registry.list_nodes(grid)
+    nodes = registry.list_nodes(grid, seconds)
     while monotonic() < end:
         claims = registry.node_names.claims(nodes)
         identified = sum(map(len, claims.values()))
         if len(claims) >= wanted and (is_number_announced or identified == len(nodes)):
             break
-        sleep(0.1)
-        nodes = registry.list_nodes(grid)
+        sleep(max(LOOK_PAUSE, PAUSE_PER_NODE * len(nodes)))
+        nodes = registry.list_nodes(grid, max(0.0, end - monotonic()))
     registry.assign_nodes(nodes)
 
 

@@ -28,7 +28,8 @@ class Totals:
 
     Attributes:
         asked: How often each client was asked, by name.
-        sent: Number of updates that were asked for.
+        sent: Number of updates that were asked for, without those that trouble of the SuperLink
+            made unknown.
         arrived: Number of updates that counted.
     """
 
@@ -40,7 +41,7 @@ class Totals:
         """Count a round."""
         for name in clients:
             self.asked[name] = self.asked.get(name, 0) + 1
-        self.sent += len(clients)
+        self.sent += sum(verdict.status != "unknown" for verdict in verdicts)
         self.arrived += _count_arrived(verdicts)
 
 
@@ -54,6 +55,7 @@ def round_row(
     known: Sequence[str],
     totals: Totals,
     probabilities: dict[str, float] | None,
+    troubles: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return a round as the journal holds it.
 
@@ -66,6 +68,7 @@ def round_row(
         known: Names of all clients ever seen.
         totals: Counts over all rounds, this one included.
         probabilities: Probability of being asked for every client; None if not known.
+        troubles: What went wrong with the SuperLink. The row has "trouble" only if something did.
     """
     asked = []
     for name, probability, verdict in zip(clients, inclusion, verdicts, strict=True):
@@ -81,7 +84,7 @@ def round_row(
 
     counts = np.array([totals.asked.get(name, 0) for name in known], dtype=np.int64)
     fairness = float(jain(counts)) if counts.size else 1.0
-    return {
+    row = {
         "round": server_round,
         "seconds": round(seconds, 3),
         "asked": asked,
@@ -91,6 +94,9 @@ def round_row(
         "fairness": fairness,
         "probabilities": probabilities,
     }
+    if troubles:
+        row["trouble"] = list(troubles)
+    return row
 
 
 def write_announcement(folder: Path | None, about: dict[str, Any]) -> None:

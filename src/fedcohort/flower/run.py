@@ -98,6 +98,7 @@ class Run:
         )
         # Send the model, and wait until the deadline.
         replies = self.deadline_grid.send_and_receive(messages, timeout=self.timeout)
+        self.training.troubles = self.deadline_grid.troubles
         # A heartbeat from before a client's death must not count as a sign of life.
         self.registry.refresh(self.grid)
         # Which replies count? Aggregate them, tell the selector, write the journal.

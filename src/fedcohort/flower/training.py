@@ -55,6 +55,9 @@ class Training:
         cohort_size: Number of clients to ask in each round.
         patience: Seconds to wait for a client if nobody is there.
         deadline: Seconds that a round may take; None for no limit.
+
+    Attributes:
+        troubles: What went wrong with the SuperLink in this round; the run sets it.
     """
 
     def __init__(
@@ -77,6 +80,7 @@ class Training:
         self.deadline = deadline
         self.totals = Totals()
         self.journal = Journal(None)
+        self.troubles: list[str] = []
         self._selector: Selector | None = None
         self._asked: AskedCohort | None = None
 
@@ -129,7 +133,7 @@ class Training:
             server_round, asked.model, arrived, declared_examples
         )
 
-        self._update_selector(asked.cohort, verdicts)
+        self._update_selector(server_round, asked.cohort, verdicts)
         self._write_journal(server_round, asked, verdicts)
         return arrays, metrics
 
@@ -167,7 +171,13 @@ class Training:
         for index, message, verdict in zip(indices, asked.messages, verdicts, strict=True):
             self.registry.record_verdict(index, message.metadata.dst_node_id, verdict)
 
-    def _update_selector(self, cohort: Cohort, verdicts: list[Verdict]) -> None:
+    def _update_selector(
+        self, server_round: int, cohort: Cohort, verdicts: list[Verdict]
+    ) -> None:
+        """Tell the selector who returned, unless trouble of the SuperLink hides it."""
+        if any(verdict.status == "unknown" for verdict in verdicts):
+            log.warning("round %d: the selector learns nothing from it", server_round)
+            return
         success = np.array([verdict.status == "arrived" for verdict in verdicts], dtype=np.bool_)
         losses: Any = None
         if self.rules.loss_key:
@@ -189,6 +199,7 @@ class Training:
             known=[client.name for client in self.registry.known],
             totals=self.totals,
             probabilities=asked.probabilities,
+            troubles=self.troubles,
         )
         self.journal.write(row)
 

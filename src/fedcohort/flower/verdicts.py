@@ -7,7 +7,7 @@ from typing import Any
 
 from flwr.app import Error, Message, RecordDict
 
-from fedcohort.flower.errors import NOT_TAKEN, STOPPED, UNREADABLE
+from fedcohort.flower.errors import NOT_TAKEN, STOPPED, TROUBLE, UNREADABLE
 from fedcohort.flower.flwr_internals import CRASHED, NODE_GONE, UNDELIVERED
 from fedcohort.flower.limits import ReplyRules
 from fedcohort.flower.models import Model
@@ -23,8 +23,8 @@ class Verdict:
 
     Attributes:
         status: "arrived", "stopped" (at the deadline), "rejected" (the reply failed a check),
-            "failed" (the client reported an error), or "lost" (no answer by the deadline, or the
-            node is gone).
+            "failed" (the client reported an error), "lost" (no answer by the deadline, or the
+            node is gone), or "unknown" (the SuperLink had trouble; the client is not to blame).
         reason: Why the reply does not count; empty if it does.
         seconds: Time between the message and the reply; None unless the reply counts.
         reply: The reply; None unless it counts.
@@ -109,6 +109,8 @@ def verdict_of_error(error: Error) -> Verdict:
         return Verdict("stopped", reason)
     if error.code == UNREADABLE:
         return Verdict("rejected", reason)
+    if error.code == TROUBLE:
+        return Verdict("unknown", reason)
     if error.code == NOT_TAKEN:
         return Verdict("lost", reason)
     if error.code == NODE_GONE:
