@@ -3,14 +3,11 @@ import sys
 
 import numpy as np
 import pytest
-from made import result
 from page_text import Tags, chart_ids, data_of, without_plotly
 from run_folders import SMALL, write_comparison, write_journal
 
 from fedcohort import cli
 from fedcohort.cli.pages import load_findings, write_report
-from fedcohort.lab.archive import save
-from fedcohort.paper import page as reproduction
 from fedcohort.reports.findings import Findings, Scheme
 from fedcohort.reports.html import page as pages
 from fedcohort.reports.html.page import page, write_page
@@ -130,70 +127,6 @@ def test_a_page_that_cannot_be_made_leaves_the_old_one(folder, monkeypatch):
 def test_without_plotly_the_report_says_what_to_install(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "plotly", None)
     assert write_report(folder) == "No report: it needs pip install 'fedcohort[plots]'"
-
-
-def test_federations_of_different_size_have_a_page_without_classes(tmp_path):
-    save(
-        tmp_path / "runs-cifar10.npz",
-        [result(accuracy=(0.1, 0.5), clients=clients, cohort=4) for clients in (20, 36)],
-    )
-    found = load_findings(tmp_path)
-    assert found.classes is None
-    assert len(found.kinds) == 2
-    assert page(found)
-
-
-def test_a_reproduction_has_a_page_with_its_tables_and_its_kinds_of_runs(tmp_path):
-    runs = [
-        result(
-            accuracy=(0.1, 0.5),
-            selectors=(name,),
-            first_seed=seed,
-            partitions=(partition,),
-            rounds=rounds,
-        )
-        for name, seed, partition, rounds in (
-            ("random", 0, "iid", 2),
-            ("random", 1, "iid", 2),
-            ("fedcs", 0, "iid", 2),
-            ("fedcs", 0, "shards", 3),
-        )
-    ]
-    save(tmp_path / "runs-cifar10.npz", runs)
-    reproduction.save_request(tmp_path, ["table3"], {"rounds": 2})
-    found = load_findings(tmp_path)
-    assert [title.split(",")[0] for title in found.tables] == ["Table III: cifar10"] * 4
-    iid, shards = found.kinds.values()
-    assert {name: one.accuracy.shape for name, one in iid.items()} == {
-        "random": (2, 2),
-        "fedcs": (1, 2),
-    }
-    np.testing.assert_array_equal(
-        np.isnan(shards["fedcs"].accuracy), [[False, False, True]]
-    )  # one round is still to come
-    assert "4 training runs are at hand, 1 of them not finished." in found.lead
-    assert iid["random"].rounds_to(0.5).tolist() == [2, 2]
-    assert "accuracy-rounds" in chart_ids(page(found))
-
-
-def test_a_target_that_is_met_exactly_is_met_on_the_page_too_though_kept_in_float32():
-    (kind,) = reproduction.group_runs([result(accuracy=(0.1, 0.45, 0.65, 0.7))])[0].values()
-    assert [kind["random"].rounds_to(target).tolist() for target in (0.45, 0.65)] == [[2], [3]]
-
-
-def test_kinds_of_runs_are_told_apart_by_what_differs():
-    steps = [result(aggregations=("normalised",), server_rate=rate) for rate in (1.0, 0.095)]
-    dealt = [result(partitions=("primary-label",), refill=refill) for refill in (True, False)]
-    lengths = [result(accuracy=(0.1,) * rounds, partitions=("shards",)) for rounds in (2, 3)]
-    found, _ = reproduction.group_runs([*steps, *dealt, *lengths])
-    assert list(found) == [
-        "cifar10, k=20, iid data, normalised rule, mu 0, successive",
-        "cifar10, k=20, iid data, normalised rule, mu 0, successive, server rate 0.095",
-        "cifar10, k=20, primary-label data, paper rule, mu 0, successive, refill True",
-        "cifar10, k=20, primary-label data, paper rule, mu 0, successive, refill False",
-        "cifar10, k=20, shards data, paper rule, mu 0, successive, rounds 2",
-        "cifar10, k=20, shards data, paper rule, mu 0, successive, rounds 3",
-    ]
 
 
 @pytest.fixture

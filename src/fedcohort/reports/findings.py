@@ -70,7 +70,11 @@ class Scheme:
         return self.accuracy[:, -1]
 
     def rounds_to(self, target: float) -> Floats | None:
-        """Return the first round with an accuracy, [S], counted from 1 and nan if there is none."""
+        """Return the first round with an accuracy, [S], counted from 1 and nan if there is none.
+
+        Args:
+            target: The accuracy to reach.
+        """
         if self.accuracy is None:
             return None
         return first_at(self.accuracy.T, target)
@@ -117,7 +121,11 @@ class Findings:
     def collect(
         self, quantity: Callable[[Scheme], npt.NDArray[Any] | None]
     ) -> dict[str, dict[str, npt.NDArray[Any]]]:
-        """Return a quantity by kind of run and scheme, where it was recorded."""
+        """Return a quantity by kind of run and scheme, where it was recorded.
+
+        Args:
+            quantity: Takes a scheme and returns an array, or None if it was not recorded.
+        """
         found: dict[str, dict[str, npt.NDArray[Any]]] = {}
         for kind, schemes in self.kinds.items():
             found[kind] = {}

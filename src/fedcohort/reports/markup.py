@@ -80,7 +80,11 @@ def as_latex(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
 
 
 def as_latex_note(note: str) -> str:
-    """Return a paragraph in small print."""
+    """Return a paragraph in small print.
+
+    Args:
+        note: Its text.
+    """
     return rf"{{\footnotesize {_escape_latex(note)}\par}}" + "\n"
 
 

@@ -11,7 +11,9 @@ from fedcohort.statistics import sd
 def format_value(value: Any) -> str:
     """Return a value of a table as text.
 
-    Floats have three digits, and a comma between thousands. None and nan become a dash.
+    Args:
+        value: Any value. Floats get three digits, and a comma between thousands. None and nan
+            become a dash.
 
     Examples:
         >>> [format_value(value) for value in (0.12345, 12345.6, 20, None, True)]
@@ -31,7 +33,16 @@ def format_value(value: Any) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: "1 seed", "2 seeds"."""
+    """Return a number with its noun.
+
+    Args:
+        number: How many there are.
+        noun: The noun in the singular.
+
+    Example:
+        >>> counted(1, "seed"), counted(2, "seed")
+        ('1 seed', '2 seeds')
+    """
     plural = "" if number == 1 else "s"
     return f"{number} {noun}{plural}"
 
@@ -53,7 +64,16 @@ def mean_with_sd(values: Floats, digits: int = 3) -> str:
 
 
 def listed(names: Sequence[str], conjunction: str = "and") -> str:
-    """Return names as a list in a sentence: "a", "a and b", "a, b and c"."""
+    """Return names as a list in a sentence.
+
+    Args:
+        names: At least one name.
+        conjunction: The word before the last name.
+
+    Example:
+        >>> listed(["a", "b", "c"]), listed(["a", "b"], "or")
+        ('a, b and c', 'a or b')
+    """
     *first, last = names
     if not first:
         return last

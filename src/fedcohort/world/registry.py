@@ -1,4 +1,4 @@
-"""The one list of worlds, read by the command line, the laboratory, the tests and the docs."""
+"""The one list of worlds, read by the command line, the laboratory and the tests."""
 
 from collections.abc import Callable
 

@@ -29,7 +29,16 @@ NO_CURVE = Curve(np.empty(0), np.empty(0), np.empty(0))
 
 
 def evenly_spread(count: int, limit: int) -> Ints:
-    """Return at most `limit` of the indices below `count`, with the first and the last."""
+    """Return at most `limit` of the indices below `count`, with the first and the last.
+
+    Args:
+        count: Number of things to choose from.
+        limit: Largest number to choose.
+
+    Example:
+        >>> evenly_spread(count=101, limit=3).tolist()
+        [0, 50, 100]
+    """
     return np.unique(np.linspace(0, count - 1, min(count, limit)).astype(np.int64))
 
 
@@ -78,6 +87,9 @@ def accuracy_over_seconds(scheme: Scheme) -> Curve:
     """Return the accuracy over virtual seconds, until the first seed has no more rounds.
 
     At each moment the accuracy is the one tested last.
+
+    Args:
+        scheme: Results with accuracy and seconds. Without them the curve has no points.
     """
     if scheme.accuracy is None or scheme.seconds is None:
         return NO_CURVE

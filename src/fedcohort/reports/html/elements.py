@@ -14,17 +14,29 @@ DOWNLOADS = ("svg", "png", "csv")
 
 
 def text(value: str) -> str:
-    """Return text that shows as it is, also inside an attribute."""
+    """Return text that shows as it is, also inside an attribute.
+
+    Args:
+        value: Text from outside, which may hold markup.
+    """
     return escape(value)
 
 
 def paragraphs(sentences: Iterable[str]) -> str:
-    """Return one paragraph per sentence."""
+    """Return one paragraph per sentence.
+
+    Args:
+        sentences: Their texts.
+    """
     return "".join(f"<p>{text(sentence)}</p>" for sentence in sentences)
 
 
 def verdict_section(findings: Findings) -> str:
-    """Return the lead and the verdict: shared sentences first, then a list per kind of run."""
+    """Return the lead and the verdict: shared sentences first, then a list per kind of run.
+
+    Args:
+        findings: What the page shows.
+    """
     shared, by_kind = verdict(findings)
     html = paragraphs([*findings.lead, *shared])
     for kind, sentences in by_kind.items():
@@ -36,7 +48,12 @@ def verdict_section(findings: Findings) -> str:
 
 
 def table(title: str, rows: Rows) -> str:
-    """Return a table with scoped headers, in a region that scrolls, or nothing for no rows."""
+    """Return a table with scoped headers, in a region that scrolls, or nothing for no rows.
+
+    Args:
+        title: Caption of the table.
+        rows: The rows. The keys of the first one are the header.
+    """
     if not rows:
         return ""
     keys = list(rows[0])
@@ -64,7 +81,11 @@ def table(title: str, rows: Rows) -> str:
 
 
 def controls(findings: Findings) -> str:
-    """Return the controls of all figures: the kind of run, and which schemes are shown."""
+    """Return the controls of all figures: the kind of run, and which schemes are shown.
+
+    Args:
+        findings: What the page shows. Controls without a choice are left out.
+    """
     html = ""
     if len(findings.kinds) > 1:
         options = _options(findings.kinds)
@@ -86,7 +107,11 @@ def controls(findings: Findings) -> str:
 
 
 def figure(chart: Chart) -> str:
-    """Return the frame of a chart: heading, empty plot, caption and download buttons."""
+    """Return the frame of a chart: heading, empty plot, caption and download buttons.
+
+    Args:
+        chart: A chart with at least one panel. `page.js` draws it into the plot.
+    """
     title = text(chart.title)
     words = text(next(iter(chart.panels.values())).words)
 
@@ -115,7 +140,12 @@ def figure(chart: Chart) -> str:
 
 
 def definitions(title: str, values: Mapping[str, Any]) -> str:
-    """Return a list of names and values with a heading, or nothing for no values."""
+    """Return a list of names and values with a heading, or nothing for no values.
+
+    Args:
+        title: The heading.
+        values: Values by name.
+    """
     if not values:
         return ""
     items = ""

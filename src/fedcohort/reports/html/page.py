@@ -38,7 +38,11 @@ NO_PAGE = "No report: it needs pip install 'fedcohort[plots]'"
 
 
 def page_charts(findings: Findings) -> list[Chart]:
-    """Return the charts of a page in their order, without those that have no data."""
+    """Return the charts of a page in their order, without those that have no data.
+
+    Args:
+        findings: What the page shows.
+    """
     charts = [
         accuracy_over_rounds(findings.collect(lambda scheme: scheme.accuracy)),
         accuracy_over_time(findings.kinds),
@@ -87,7 +91,11 @@ def write_page(findings: Findings, folder: Path) -> Path | None:
 
 
 def page(findings: Findings) -> str:
-    """Return the text of the page."""
+    """Return the text of the page.
+
+    Args:
+        findings: What the page shows.
+    """
     from plotly.offline import get_plotlyjs
 
     charts = page_charts(findings)

@@ -24,6 +24,9 @@ FAIRNESS = "Fairness (Jain's index, 1 if all clients are asked equally often)"
 def verdict(findings: Findings) -> tuple[list[str], dict[str, list[str]]]:
     """Return what was found.
 
+    Args:
+        findings: The schemes and the targets, by kind of run.
+
     Returns:
         The sentences that are true of every kind of run, if there are several kinds. Then the
         other sentences, by kind of run.

@@ -51,6 +51,9 @@ def count_outcomes(rounds: Rounds) -> dict[str, Counter[str]]:
     """Return how often each client came to each outcome, by client in alphabetical order.
 
     Clients that were never asked have no outcomes.
+
+    Args:
+        rounds: One entry of the journal per round.
     """
     outcomes: dict[str, Counter[str]] = {}
     for entry in rounds:

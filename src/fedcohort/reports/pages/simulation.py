@@ -50,7 +50,12 @@ def findings(simulation: Simulation) -> Findings:
 
 
 def schemes(config: SimulationConfig, results: Mapping[str, SimulationResult]) -> dict[str, Scheme]:
-    """Return simulated selectors as the schemes of a page."""
+    """Return simulated selectors as the schemes of a page.
+
+    Args:
+        config: The configuration of the simulation.
+        results: What came of each selector.
+    """
     found = {}
     for name, result in results.items():
         successes = result.successes.astype(np.float64)

@@ -6,14 +6,23 @@ from fedcohort.lab.config import Config, has_classes
 
 
 def list_seeds(first_seed: int, count: int) -> str:
-    """Return which seeds were played: "3", or "0 to 9"."""
+    """Return which seeds were played: "3", or "0 to 9".
+
+    Args:
+        first_seed: The first of them.
+        count: How many there are.
+    """
     if count == 1:
         return str(first_seed)
     return f"{first_seed} to {first_seed + count - 1}"
 
 
 def list_rates(rates: Sequence[float]) -> str:
-    """Return the success rates of the classes in percent."""
+    """Return the success rates of the classes in percent.
+
+    Args:
+        rates: Success rate of each class.
+    """
     return ", ".join(f"{rate:.0%}" for rate in rates)
 
 
