@@ -2,9 +2,11 @@
 
 `<!-- include: FILE -->` is replaced by a Markdown file of the repository. Its links are adapted to
 the site, and its headings move one level down if the including page has a title of its own.
-`<!-- help -->` is replaced by what `--help` prints for every command.
+`<!-- help -->` is replaced by what `--help` prints for every command, and `<!-- settings -->` by a
+table of the settings of a comparison.
 """
 
+import dataclasses
 import os
 import re
 import subprocess
@@ -17,6 +19,7 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).resolve().parents[1]
 INCLUDE = re.compile(r"<!-- include: (?P<file>[^\n]+?) -->")
 HELP = "<!-- help -->"
+SETTINGS = "<!-- settings -->"
 LINK = re.compile(r"(?P<open>!?\[(?P<text>[^\]]*)\])\((?P<target>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 CODE = re.compile(r"(^```.*?^```$)", flags=re.MULTILINE | re.DOTALL)
 TITLE = re.compile(r"(?s)(---\n.*?---\n\s*)?# ")
@@ -61,6 +64,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     markdown = INCLUDE.sub(replace, markdown)
     if HELP in markdown:
         markdown = markdown.replace(HELP, help_of_all_commands())
+    if SETTINGS in markdown:
+        markdown = markdown.replace(SETTINGS, table_of_settings())
     return markdown
 
 
@@ -98,6 +103,17 @@ def adapt_links(text: str, folder: PurePosixPath, uri: PurePosixPath, files: Fil
         return f"{match['open']}({os.path.relpath(page, uri.parent)}{match['anchor'] or ''})"
 
     return LINK.sub(adapt, text)
+
+
+def table_of_settings() -> str:
+    """Return the fields of a comparison with their defaults and meanings, as a table."""
+    from fedcohort.lab.config import ComparisonConfig
+
+    lines = ["| setting | default | meaning |", "|---|---|---|"]
+    for field in dataclasses.fields(ComparisonConfig):
+        meaning = field.metadata["help"].replace("|", "\\|")
+        lines.append(f"| `{field.name}` | `{field.default!r}` | {meaning} |")
+    return "\n".join(lines)
 
 
 def help_of_all_commands() -> str:

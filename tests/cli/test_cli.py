@@ -9,7 +9,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from fedcohort import __version__, cli
+from fedcohort import __version__
 from fedcohort.lab.config import ComparisonConfig, SimulationConfig
 from fedcohort.lab.folder import load_simulation_results, read_simulation_settings
 from fedcohort.lab.recorder import read_allocations
@@ -45,25 +45,10 @@ TERMINAL = (
 )
 
 
-@pytest.fixture(autouse=True)
-def plain(monkeypatch, tmp_path):
-    """Play without a terminal, in a folder of one's own."""
-    for name in TERMINAL:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.fixture
-def call(monkeypatch, capsys):
-    """Return a function that runs the command line here and returns exit code, output and errors."""
-
-    def run(*args):
-        monkeypatch.setattr(sys, "argv", ["fedcohort", *args])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        return stop.value.code, *capsys.readouterr()
-
-    return run
+def call(fedcohort):
+    """Return a function that runs the command line: exit code, output and errors."""
+    return fedcohort
 
 
 @pytest.fixture

@@ -20,15 +20,43 @@ from fedcohort.reports.charts.clients import labels_per_client
 from fedcohort.reports.charts.curves import accuracy_over_rounds
 
 SMALL = (
-    "--clients", "12", "--cohort", "4", "--seeds", "1", "--selectors", "e3cs-0.5,random,pow-d,rpow-d", "--partitions", "iid",
-    "--aggregations", "paper", "--samples-per-client", "20", "--epochs", "1,2", "--checkpoint-every", "2",
-    "--mode", "one-by-one",
-)  # fmt: skip
+    "--clients",
+    "12",
+    "--cohort",
+    "4",
+    "--seeds",
+    "1",
+    "--selectors",
+    "e3cs-0.5,random,pow-d,rpow-d",
+    "--partitions",
+    "iid",
+    "--aggregations",
+    "paper",
+    "--samples-per-client",
+    "20",
+    "--epochs",
+    "1,2",
+    "--checkpoint-every",
+    "2",
+    "--mode",
+    "one-by-one",
+)
 TINY = (*SMALL, "--rounds", "6")
 LONG = (
-    *SMALL, "--rounds", "90", "--checkpoint-every", "3", "--partitions", "primary-label", "--aggregations", "normalised",
-    "--server-momentum", "0.5", "--jitter", "0.2",
-)  # fmt: skip
+    *SMALL,
+    "--rounds",
+    "90",
+    "--checkpoint-every",
+    "3",
+    "--partitions",
+    "primary-label",
+    "--aggregations",
+    "normalised",
+    "--server-momentum",
+    "0.5",
+    "--jitter",
+    "0.2",
+)
 RECORDED = {
     "clients",
     "arrived",
@@ -43,23 +71,17 @@ PATIENCE = 120  # seconds until a process that never writes a checkpoint is give
 
 
 @pytest.fixture(autouse=True)
-def plain(monkeypatch, tmp_path):
-    """Play without a terminal and without figures, in a folder of one's own."""
-    for name in ("COLUMNS", "LINES", "FORCE_COLOR", "PY_COLORS", "FEDCOHORT_DATA"):
-        monkeypatch.delenv(name, raising=False)
+def undrawn(monkeypatch):
+    """Spare the time that figures take."""
     monkeypatch.setattr(figures, "has_matplotlib", lambda: False)
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture
-def call(monkeypatch, capsys):
-    """Return a function that runs the command line here and returns exit code, output and errors."""
+def call(fedcohort):
+    """Return a function that runs `compare`: exit code, output and errors."""
 
     def run(*args):
-        monkeypatch.setattr(sys, "argv", ["fedcohort", "compare", *map(str, args)])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        return stop.value.code, *capsys.readouterr()
+        return fedcohort("compare", *args)
 
     return run
 
@@ -114,9 +136,16 @@ def test_a_comparison_leaves_records_a_checkpoint_settings_environment_and_a_sum
     assert (code, err) == (0, "")
     folder = tmp_path / "run"
     assert {path.name for path in folder.iterdir()} == {
-        "records", "checkpoint.safetensors", "settings.toml", "environment.json", "data.sha256", "summary.csv", "owners.npz",
-        "allocations", "report.html",
-    }  # fmt: skip
+        "records",
+        "checkpoint.safetensors",
+        "settings.toml",
+        "environment.json",
+        "data.sha256",
+        "summary.csv",
+        "owners.npz",
+        "allocations",
+        "report.html",
+    }
     assert {path.name for path in (folder / "records").iterdir()} == {
         "0000000.npz",
         "0000002.npz",
@@ -439,7 +468,7 @@ def test_a_run_that_ended_before_its_first_checkpoint_starts_again_with_resume(c
 
 
 def kill_after_the_next_checkpoint(args, folder):
-    """Run the command line in a process of its own and kill it as soon as it has written a checkpoint."""
+    """Run the command line in a process of its own; kill it once it has written a checkpoint."""
     path = folder / "checkpoint.safetensors"
     before = path.stat().st_mtime_ns if path.exists() else 0
     code = "import sys; sys.argv[0] = 'fedcohort'; from fedcohort.cli import main; main()"
@@ -633,10 +662,27 @@ def test_own_data_with_their_natural_owners_can_be_compared(call, tmp_path):
     clients = own_data(tmp_path / "mine.npz")
     people = np.unique(clients)
     args = (
-        "--dataset", "mine.npz", "--clients", len(people), "--cohort", 2, "--rounds", 30, "--seeds", 1,
-        "--partitions", "by-client,iid", "--rates", "0.8,1", "--selectors", "pow-d,rpow-d", "--mode", "one-by-one",
-        "--out", "run",
-    )  # fmt: skip
+        "--dataset",
+        "mine.npz",
+        "--clients",
+        len(people),
+        "--cohort",
+        2,
+        "--rounds",
+        30,
+        "--seeds",
+        1,
+        "--partitions",
+        "by-client,iid",
+        "--rates",
+        "0.8,1",
+        "--selectors",
+        "pow-d,rpow-d",
+        "--mode",
+        "one-by-one",
+        "--out",
+        "run",
+    )
     code, out, err = call(*args)
     assert (code, err) == (0, "")
     assert "by-client" in out

@@ -10,7 +10,6 @@ import pytest
 sys.path.append(str(Path(__file__).parents[1] / "reports"))
 from run_folders import SMALL, journal_entry, write_comparison
 
-from fedcohort import cli
 from fedcohort.lab import folder as rundir
 from fedcohort.lab.progress import follow
 
@@ -18,15 +17,11 @@ module = import_module("fedcohort.cli.watch")
 
 
 @pytest.fixture
-def call(monkeypatch, capsys):
-    for name in ("COLUMNS", "FORCE_COLOR", "PY_COLORS"):
-        monkeypatch.delenv(name, raising=False)
+def call(fedcohort):
+    """Return a function that runs `watch`: exit code, output and errors."""
 
     def run(*args):
-        monkeypatch.setattr(sys, "argv", ["fedcohort", "watch", *map(str, args)])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        return stop.value.code, *capsys.readouterr()
+        return fedcohort("watch", *args)
 
     return run
 

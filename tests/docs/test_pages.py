@@ -134,6 +134,18 @@ def exists(name):
     return False
 
 
+def test_the_files_and_registries_that_contributing_names_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| .* \| `(.*?)` \| `(\w+)`, `(.*?)` \| `(.*?)`", text, re.MULTILINE)
+    assert len(rows) == 7
+
+    for file, registry, registry_file, test in rows:
+        module = registry_file.removesuffix(".py").replace("/", ".")
+        assert exists(f"fedcohort.{module}.{registry}"), registry
+        for path in (ROOT / "src/fedcohort" / file, ROOT / "tests" / test):
+            assert path.exists() or ("NAME" in path.name and path.parent.is_dir()), path
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "title", "scheme"),

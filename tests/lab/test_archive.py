@@ -30,7 +30,9 @@ def same(one, other):
 def test_results_of_different_lengths_come_back_as_they_were(tmp_path, ending):
     kept = [
         result(
-            accuracy=(0.1, np.nan, 0.30000001), first_seed=4, provenance={"gpu": "one", "seconds": 1.5}
+            accuracy=(0.1, np.nan, 0.30000001),
+            first_seed=4,
+            provenance={"gpu": "one", "seconds": 1.5},
         ),
         result(accuracy=(0.5,), rounds=9, clients=7, cohort=2, counts=range(7), mus=(0.5,)),
     ]
@@ -109,7 +111,8 @@ def test_runs_on_a_file_that_has_changed_are_not_of_one_data_set(tmp_path):
     for name, seed, digest in (("a", 0, "1f"), ("b", 1, "2e"), ("c", 2, None)):
         about = {"data": digest} if digest else {}
         save(
-            tmp_path / name / "runs.npz", [result(dataset="mine.npz", first_seed=seed, provenance=about)]
+            tmp_path / name / "runs.npz",
+            [result(dataset="mine.npz", first_seed=seed, provenance=about)],
         )
     assert len(gather_results(tmp_path / "a", tmp_path / "c")) == 2
     with pytest.raises(

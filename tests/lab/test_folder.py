@@ -1,111 +1,18 @@
 import json
 import os
-import tomllib
-from dataclasses import fields
-from math import inf, nan
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcohort.files import atomic_write, read_toml, to_toml
+from fedcohort.files import atomic_write
 from fedcohort.lab import folder as rundir
-from fedcohort.lab.config import ComparisonConfig
-from fedcohort.lab.runs import RunKey, run_keys
+from fedcohort.lab.folder import Kind, detect_kind
 
 QUICK = settings(max_examples=100, deadline=None)
-
-
-def test_the_default_settings_come_back_from_toml():
-    assert (
-        ComparisonConfig.from_dict(tomllib.loads(to_toml(ComparisonConfig().as_dict())))
-        == ComparisonConfig()
-    )
-
-
-def test_settings_of_every_type_come_back_from_toml(tmp_path):
-    of = ComparisonConfig(
-        dataset='my "own" \\ data.npz', selectors=("random",), mus=(0.0, 1e-7, 2.5), deadline=3.25, max_norm=inf,
-        samples_per_client=7, compiled=True, eta="auto", candidates=None, targets=(1.0,), learning_rate=1e-12,
-    )  # fmt: skip
-    rundir.write_settings(tmp_path, of.as_dict())
-    assert ComparisonConfig.from_dict(rundir.read_settings(tmp_path)) == of
-    assert "candidates" not in rundir.read_settings(tmp_path)
-
-
-@QUICK
-@given(
-    st.dictionaries(
-        st.sampled_from(["a", "b", "c"]),
-        st.one_of(
-            st.booleans(),
-            st.integers(-(2**63), 2**63 - 1),
-            st.floats(allow_nan=False),
-            st.text(st.characters(exclude_categories=["Cs"])),
-            st.lists(st.floats(allow_nan=False)),
-        ),
-    )
-)
-def test_flat_values_come_back_from_toml(values):
-    found = tomllib.loads(to_toml(values))
-    assert found == values
-    assert {name: type(value) for name, value in found.items()} == {
-        name: type(value) for name, value in values.items()
-    }
-
-
-def test_an_unknown_setting_gets_the_nearest_name():
-    with pytest.raises(
-        ValueError, match=r"setting must be one of .*, got 'cohorts'; did you mean 'cohort'"
-    ):
-        ComparisonConfig.from_dict({"cohorts": 4})
-
-
-@pytest.mark.parametrize(
-    "text", ["rounds = ", "\x00", "[a\nb"], ids=["cut off", "binary", "no table"]
-)
-def test_a_settings_file_that_is_no_toml_is_refused_by_name(tmp_path, text):
-    (tmp_path / "mine.toml").write_text(text)
-    with pytest.raises(ValueError, match=r"mine\.toml must be a settings file in TOML, got"):
-        read_toml(tmp_path / "mine.toml")
-
-
-def test_a_settings_file_that_is_not_there_or_not_text_is_refused_by_name(tmp_path):
-    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
-    for name in ("none.toml", "bytes.toml"):
-        with pytest.raises(ValueError, match=rf"{name} must be a settings file"):
-            read_toml(tmp_path / name)
-
-
-WRONG_TYPES = {
-    "dataset": 5, "model": 5, "selectors": 5, "partitions": "iid", "mus": "0", "mus ": 0.5, "rates": 0.5, "rounds": "many",
-    "rounds ": 2.5, "rounds  ": True, "epochs": [1.5], "max_norm": "big", "max_norm ": nan, "max_norm  ": -1.0,
-    "compiled": "no", "device": 3, "deadline": "soon", "seeds": inf, "jitter": nan, "targets": [[0.5]], "mode": [],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", WRONG_TYPES)
-def test_a_setting_of_the_wrong_type_or_range_is_refused_with_a_value_error_that_names_it(name):
-    setting = name.strip()
-    with pytest.raises(ValueError, match=rf"{setting.removesuffix('s')}|settings"):
-        ComparisonConfig.from_dict({setting: WRONG_TYPES[name]})
-
-
-def test_every_setting_says_what_it_means():
-    assert [
-        setting.name for setting in fields(ComparisonConfig) if not setting.metadata.get("help")
-    ] == []
-
-
-def test_runs_stand_in_the_order_of_their_selectors_and_none_is_missing():
-    of = ComparisonConfig(
-        selectors=("random", "fedcs"), partitions=("iid",), mus=(0.0, 1.0), seeds=2, first_seed=5
-    )
-    found = run_keys(of)
-    assert len(found) == len(set(found)) == 2 * 1 * 2 * 2 * 2
-    assert [place.selector for place in found] == ["random"] * 8 + ["fedcs"] * 8
-    assert RunKey("fedcs", "iid", "paper", 1.0, 6) in found
 
 
 def nested():
@@ -314,3 +221,39 @@ def test_the_environment_names_the_versions_a_result_depends_on(tmp_path):
     assert found["numpy"] == np.__version__
     assert found["torch"] == torch.__version__
     assert {"python", "machine", "fedcohort", "safetensors"} <= set(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("settings.toml", Kind.COMPARISON),
+        ("settings.json", Kind.SIMULATION),
+        ("rounds.jsonl", Kind.FLOWER),
+        ("run.json", Kind.FLOWER),
+        ("reproduce.json", Kind.REPRODUCTION),
+        ("runs/part/settings.toml", Kind.REPRODUCTION),
+        ("runs-digits.parquet", Kind.REPRODUCTION),
+        ("thesis.tex", None),
+    ],
+)
+def test_one_file_says_what_wrote_a_folder(tmp_path, name, kind):
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("")
+    assert detect_kind(tmp_path) is kind
+
+
+def test_a_folder_named_like_an_artefact_makes_a_reproduction(tmp_path):
+    (tmp_path / "table3").mkdir()
+    assert detect_kind(tmp_path) is None
+    assert detect_kind(tmp_path, ["table3"]) is Kind.REPRODUCTION
+    assert detect_kind(tmp_path / "none", ["table3"]) is None
+
+
+def test_the_run_folder_needs_no_learning_library_and_no_data(tmp_path):
+    code = (
+        "import sys, fedcohort.lab.folder; "
+        "loaded = {'torch', 'fedcohort.data', 'fedcohort.lab.config'} & set(sys.modules); "
+        "assert not loaded, loaded"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

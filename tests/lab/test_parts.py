@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fedcohort.lab.archive import identity, single_run
 from fedcohort.lab.parts import AXES, part_folder, remaining_parts, split_into_blocks
 from fedcohort.lab.runs import RunKey, run_keys
-from fedcohort.paper.setting import setting
+from fedcohort.paper.setting import task_config
 
 EVERY = [
     RunKey(*row)
@@ -30,7 +30,7 @@ def test_blocks_are_full_products_that_hold_every_run_once(left):
 
 
 def test_what_remains_of_a_table_goes_in_as_few_parts_as_there_are_kinds_of_it():
-    of = setting("cifar10", {"seeds": 2})
+    of = task_config("cifar10", {"seeds": 2})
     assert remaining_parts(of, set()) == [of]
     finished = {
         identity(single_run(of, place))
@@ -59,5 +59,5 @@ def test_what_remains_of_a_table_goes_in_as_few_parts_as_there_are_kinds_of_it()
     ],
 )
 def test_a_part_has_the_folder_of_all_that_decides_its_results(change, same, tmp_path):
-    of = setting("cifar10", {})
+    of = task_config("cifar10", {})
     assert (part_folder(replace(of, **change), tmp_path) == part_folder(of, tmp_path)) is same

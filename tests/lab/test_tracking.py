@@ -74,7 +74,8 @@ def kind(request, monkeypatch):
     module = {"tensorboard": "tensorboardX", "mlflow": "mlflow"}[request.param]
     if find_spec(module) is None and not os.environ.get("CI"):
         pytest.skip(
-            f"NOT INSTALLED: {module}, so logging to it is not tested: pip install -e '.[tracking,mlflow,dev]'"
+            f"NOT INSTALLED: {module}, so logging to it is not tested: "
+            "pip install -e '.[tracking,mlflow,dev]'"
         )
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     return request.param
@@ -127,7 +128,10 @@ def test_a_log_that_cannot_be_written_is_refused_before_anything_is_begun(
 
 def test_compare_logs_what_it_records(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(figures, "has_matplotlib", lambda: False)
-    args = "--clients 8 --cohort 3 --seeds 1 --selectors random --partitions iid --aggregations paper --rounds 3"
+    args = (
+        "--clients 8 --cohort 3 --seeds 1 --selectors random --partitions iid "
+        "--aggregations paper --rounds 3"
+    )
     more = [
         "--samples-per-client",
         "20",

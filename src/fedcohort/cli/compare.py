@@ -1,4 +1,4 @@
-"""`fedcohort compare`: train under several selectors, or show a comparison that is finished."""
+"""`fedcohort compare`: train under several selectors, or show a finished comparison."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -60,12 +60,14 @@ def _compare(
 
     if log is not None:
         check_choice("log", log, ("tensorboard", "mlflow"))
-    settings = read_toml(config) if config else {}
+    settings = {}
+    if config is not None:
+        settings = read_toml(config)
     for name, value in given.items():
         if value is not None:
             settings[name] = parse_setting(name, value)
     # A run that is resumed without any settings takes its own.
-    takes_own = resume and not config and not settings
+    takes_own = resume and config is None and not settings
     with progress_bars() as on_progress:
         comparison = run_comparison(
             None if takes_own else ComparisonConfig.from_dict(settings),

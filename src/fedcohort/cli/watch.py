@@ -1,4 +1,4 @@
-"""`fedcohort watch`: a run under way, in the terminal, or as plain lines where there is none."""
+"""`fedcohort watch`: a run under way, in the terminal or as plain lines."""
 
 from math import isnan
 from pathlib import Path

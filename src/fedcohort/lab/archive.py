@@ -111,11 +111,6 @@ def _as_floats(value: Any) -> Any:
     return float(value) if isinstance(value, int) else value
 
 
-def results_in(folder: Path) -> list[Result]:
-    """Return the runs of a comparison's folder, as far as they were played."""
-    return results_of(load_comparison(folder))
-
-
 def results_of(comparison: Comparison) -> list[Result]:
     """Return the runs of a comparison, as far as they were played."""
     provenance = comparison.provenance
@@ -239,13 +234,16 @@ def _parse_row(row: Mapping[str, Any]) -> Result:
     return _make_result(config, row, json.loads(row["about"]))
 
 
-def gather_results(*folders: Path) -> list[Result]:
+def gather_results(
+    *folders: Path, configs: dict[Path, ComparisonConfig] | None = None
+) -> list[Result]:
     """Return all results under folders, from comparisons and from results files.
 
     If a run is there twice, the longer one is returned; of two equally long ones the first.
 
     Args:
         *folders: Folders; those that do not exist hold nothing.
+        configs: Filled with the settings of every comparison that is read, by folder.
 
     Raises:
         ValueError: If a file is damaged, or runs on one file of samples are of different samples.
@@ -256,7 +254,14 @@ def gather_results(*folders: Path) -> list[Result]:
         if not folder.is_dir():
             continue
         for path in run_folder.find_results(folder):
-            for result in results_in(path) if path.is_dir() else load(path):
+            if path.is_dir():
+                comparison = load_comparison(path)
+                found = results_of(comparison)
+                if configs is not None:
+                    configs[path] = comparison.config
+            else:
+                found = load(path)
+            for result in found:
                 _check_same_samples(result, digests, path)
                 add_result(results, result)
     return list(results.values())

@@ -184,7 +184,7 @@ def run_comparison(
         ValueError: If the folder holds something else, the settings are not those of its run, or
             the data cannot be loaded. Nothing is discarded or written before that is known.
 
-    Example:
+    Examples:
         >>> from pathlib import Path
         >>> from fedcohort.lab.comparison import run_comparison
         >>> from fedcohort.lab.config import ComparisonConfig

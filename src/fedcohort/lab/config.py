@@ -33,7 +33,7 @@ class ComparisonConfig:
     Raises:
         ValueError: If a setting has the wrong type or lies outside its bounds.
 
-    Example:
+    Examples:
         >>> from fedcohort.lab.config import ComparisonConfig
         >>> config = ComparisonConfig(selectors=("e3cs-0.5", "random"), rounds=20)
         >>> config.clients, config.cohort, config.rounds
@@ -128,7 +128,9 @@ class ComparisonConfig:
 
 @dataclass(frozen=True)
 class SimulationConfig:
-    """All that decides a simulation, which trains nothing. The defaults are the paper's numbers.
+    """All that decides the results of a simulation, which trains nothing.
+
+    The defaults are the paper's numbers.
 
     Attributes:
         selectors: Selectors to simulate.
@@ -146,7 +148,7 @@ class SimulationConfig:
     Raises:
         ValueError: If a setting lies outside its bounds.
 
-    Example:
+    Examples:
         >>> from fedcohort.lab.config import SimulationConfig
         >>> SimulationConfig(("random",), clients=8, cohort=3, rounds=12, seeds=2).cohort
         3

@@ -406,13 +406,8 @@ def parts_folder(folder: Path) -> Path:
     return folder / PARTS
 
 
-def find_comparisons(folder: Path) -> list[Path]:
-    """Return the folders directly under a folder that hold a comparison, in order."""
-    return [path.parent for path in sorted(folder.glob(f"*/{COMPARISON_SETTINGS}"))]
-
-
 def find_results(folder: Path) -> Iterator[Path]:
-    """Yield the comparison folders and the results files at any depth, in order of their paths."""
+    """Yield comparison folders and results files at any depth, in order of their paths."""
     for path in sorted(folder.rglob("*")):
         if path.name == COMPARISON_SETTINGS:
             yield path.parent

@@ -1,7 +1,7 @@
 """What is still to be trained, in parts. A part is one run folder with runs in lock-step."""
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import fields, replace
 from itertools import pairwise
 from math import prod
@@ -10,7 +10,6 @@ from typing import Any
 
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.archive import identity, single_run
-from fedcohort.lab.comparison import read_config
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.runs import RunKey, run_keys
 
@@ -35,7 +34,7 @@ def remaining_parts(config: ComparisonConfig, finished: Collection[str]) -> list
 
 
 def split_into_blocks(keys: list[RunKey]) -> list[list[RunKey]]:
-    """Split runs into full products of selectors, partitions, rules, mus and consecutive seeds."""
+    """Split runs into full products of their axes, with consecutive seeds."""
     if not keys:
         return []
     seeds = sorted({key.seed for key in keys})
@@ -98,24 +97,25 @@ def part_folder(config: ComparisonConfig, home: Path) -> Path:
     return home / "-".join(words)
 
 
-def unfinished_parts(config: ComparisonConfig, home: Path) -> list[tuple[Path, ComparisonConfig]]:
+def unfinished_parts(
+    config: ComparisonConfig, parts: Mapping[Path, ComparisonConfig]
+) -> list[tuple[Path, ComparisonConfig]]:
     """Return the parts that can go on: with a checkpoint, rounds left, and runs of config alone.
 
     Args:
         config: The comparison. The parts are computed on its device and with its options.
-        home: The folder that holds the parts.
+        parts: The settings of all parts, by folder.
     """
     wanted = _identities(config)
-    parts = []
-    for folder in run_folder.find_comparisons(home):
-        part = read_config(folder)
+    unfinished = []
+    for folder, part in sorted(parts.items()):
         if not _identities(part) <= wanted:
             continue
         state = run_folder.load_checkpoint(folder, ("round",))
         if state is not None and state["round"] < part.rounds:
             options = {name: getattr(config, name) for name in TAKEN_OVER}
-            parts.append((folder, replace(part, **options)))
-    return parts
+            unfinished.append((folder, replace(part, **options)))
+    return unfinished
 
 
 def _identities(config: ComparisonConfig) -> set[str]:

@@ -1,4 +1,4 @@
-"""How likely each client was to be asked: recorded in about a hundred rounds, for a figure."""
+"""How likely each client was to be asked, recorded in about a hundred rounds."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

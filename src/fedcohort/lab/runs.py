@@ -1,4 +1,4 @@
-"""The runs of a comparison in the order of the batch axis, and the groups that are compared."""
+"""The runs of a comparison, in the order of the batch axis, and the groups of them."""
 
 from dataclasses import dataclass
 from itertools import product
@@ -20,7 +20,13 @@ class RunKey:
 def run_keys(config: ComparisonConfig) -> list[RunKey]:
     """Return all runs in the order of the batch axis; those of one selector stand together.
 
-    Example:
+    Args:
+        config: The comparison.
+
+    Returns:
+        One key for each row of the batch axis.
+
+    Examples:
         >>> from fedcohort.lab.config import ComparisonConfig
         >>> config = ComparisonConfig(selectors=("random",), partitions=("iid",), seeds=2)
         >>> [(key.aggregation, key.seed) for key in run_keys(config)]
@@ -60,7 +66,7 @@ class RunGroup:
 def group_label(partition: str, aggregation: str, mu: float | None = None) -> str:
     """Return the name of a group of runs; None leaves mu out.
 
-    Example:
+    Examples:
         >>> group_label("iid", "paper", 0.5)
         'iid data, paper rule, mu 0.5'
     """

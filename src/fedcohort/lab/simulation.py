@@ -90,7 +90,7 @@ def simulate(
     Returns:
         What came of each selector, by name.
 
-    Example:
+    Examples:
         >>> from fedcohort.lab.config import SimulationConfig
         >>> from fedcohort.lab.simulation import simulate
         >>> config = SimulationConfig(("random",), clients=8, cohort=3, rounds=12, seeds=2)

@@ -10,7 +10,8 @@ import torch
 from fedcohort.arrays import Floats
 from fedcohort.data import Dataset, load
 from fedcohort.lab import folder as run_folder
-from fedcohort.lab.archive import Result, add_result, gather_results, identity, results_in
+from fedcohort.lab.archive import Result, add_result, gather_results, identity, results_of
+from fedcohort.lab.comparison import load_comparison
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.parts import part_folder, remaining_parts, unfinished_parts
 from fedcohort.lab.simulation import Progress
@@ -37,6 +38,7 @@ class Training:
     absent: dict[str, str] = field(default_factory=dict)
     stopped: str = ""
     _datasets: dict[str, Dataset] = field(default_factory=dict)
+    _parts: dict[Path, ComparisonConfig] = field(default_factory=dict)
     _results: dict[str, Result] | None = None
 
     @property
@@ -63,7 +65,7 @@ class Training:
         for config in configs:
             self._check_own_file(config.dataset)
             # First the parts that an earlier call left unfinished.
-            for folder, part in unfinished_parts(config, home):
+            for folder, part in unfinished_parts(config, self._find_parts()):
                 if remaining_parts(part, self._finished()):
                     self._train(folder, part)
             for part in remaining_parts(config, self._finished()):
@@ -76,14 +78,21 @@ class Training:
         dataset = self.dataset(name)
         if dataset is None:
             return
-        for folder in run_folder.find_comparisons(run_folder.parts_folder(self.out)):
-            if run_folder.read_settings(folder).get("dataset") == name:
+        for folder, part in self._find_parts().items():
+            if part.dataset == name:
                 run_folder.check_data_digest(folder, dataset.digest)
 
     def _results_by_identity(self) -> dict[str, Result]:
         if self._results is None:
-            self._results = {identity(run.config): run for run in gather_results(self.out)}
+            results = gather_results(self.out, configs=self._parts)
+            self._results = {identity(run.config): run for run in results}
         return self._results
+
+    def _find_parts(self) -> dict[Path, ComparisonConfig]:
+        """Return the settings of all parts that the folder holds, by folder."""
+        self._results_by_identity()
+        home = run_folder.parts_folder(self.out)
+        return {folder: part for folder, part in self._parts.items() if folder.parent == home}
 
     def _finished(self) -> set[str]:
         """Return the identities of all finished runs."""
@@ -109,7 +118,8 @@ class Training:
             run_folder.load_records(folder, trial.done)  # a gap could never be filled
             run_folder.write_settings(folder, config.as_dict())
             self._play(trial)
-        for result in results_in(folder):
+        self._parts[folder] = config
+        for result in results_of(load_comparison(folder, config)):
             add_result(self._results_by_identity(), result)
         if trial.done < config.rounds:
             self.stopped = f"{folder.name} at round {trial.done} of {config.rounds}"

@@ -1,4 +1,4 @@
-"""A comparison under way: all its runs in lock-step, with records and checkpoints in a folder."""
+"""A comparison under way: all runs in lock-step, with records and checkpoints on disk."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -308,7 +308,9 @@ class Trial:
         self, rows: list[dict[str, Any]], done: int, on_checkpoint: OnCheckpoint | None
     ) -> None:
         """Write the records since the last checkpoint, then a checkpoint."""
-        records = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+        records = {}
+        for name in rows[0]:
+            records[name] = np.stack([row[name] for row in rows])
         run_folder.save_records(self.folder, self.done, records)
         if on_checkpoint:
             on_checkpoint(self.done, records)

@@ -1,1 +1,1 @@
-"""THE PAPER: its setting, its published values, and everything `fedcohort reproduce` computes."""
+"""The paper: its setting, its published values, and all that `reproduce` computes."""

@@ -114,6 +114,6 @@ def _held_settings(spec: SimulationSpec, artefact: str, target: Path) -> Mapping
 
 
 def _comparable(settings: Mapping[str, Any]) -> Any:
-    """Return settings as JSON stores them, without the name of the folder they were written to."""
+    """Return settings as JSON stores them, without the name of their folder."""
     values = {key: value for key, value in settings.items() if key != "experiment"}
     return json.loads(json.dumps(values))

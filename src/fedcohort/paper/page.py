@@ -64,7 +64,9 @@ def read_findings(folder: Path) -> Findings:
         names = list(request["names"])
         overrides = {}
         for name, value in dict(request["changes"]).items():
-            overrides[name] = tuple(value) if isinstance(value, list) else value
+            if isinstance(value, list):
+                value = tuple(value)
+            overrides[name] = value
         source = Path(request.get("from", folder))
         reproduction = show(names, source, **overrides)
     except TypeError as error:

@@ -33,6 +33,8 @@ SIMULATION = SimulationSpec(
     run=simulate,
     older_folders=("figure3", "figure4"),
 )
+SELECTIONS_CAPTION = "Times each client was asked, by class of success rate; all seeds pooled."
+SUCCESS_CAPTION = "Lines are means over seeds, bands one standard deviation."
 MakeChart = Callable[[SimulationConfig, Schemes], Chart]
 
 
@@ -43,7 +45,7 @@ def report(
 
     Args:
         name: Name of the artefact.
-        make_chart: MakeCharts the figure.
+        make_chart: Describes the figure.
         caption: What the figure shows.
         results: The results to read.
         overrides: Fields of the training config that the user changed. They choose the
@@ -81,10 +83,6 @@ def describe_simulation(config: SimulationConfig) -> str:
     """Return a config in a line, for titles."""
     size = f"K={config.clients}, k={config.cohort}, T={config.rounds}"
     return f"{size}, {counted(config.seeds, 'seed')}"
-
-
-SELECTIONS_CAPTION = "Times each client was asked, by class of success rate; all seeds pooled."
-SUCCESS_CAPTION = "Lines are means over seeds, bands one standard deviation."
 
 
 def selections_chart(config: SimulationConfig, schemes: Schemes) -> Chart:

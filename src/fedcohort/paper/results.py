@@ -1,4 +1,4 @@
-"""The results of one folder: each file is read once, and all reports are given the same object."""
+"""The results of one folder, which are read once and given to all reports."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -39,7 +39,7 @@ def counted(number: int, noun: str) -> str:
         number: How many there are.
         noun: The noun in the singular.
 
-    Example:
+    Examples:
         >>> counted(1, "seed"), counted(2, "seed")
         ('1 seed', '2 seeds')
     """
@@ -70,7 +70,7 @@ def listed(names: Sequence[str], conjunction: str = "and") -> str:
         names: At least one name.
         conjunction: The word before the last name.
 
-    Example:
+    Examples:
         >>> listed(["a", "b", "c"]), listed(["a", "b"], "or")
         ('a, b and c', 'a or b')
     """

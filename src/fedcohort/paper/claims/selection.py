@@ -1,4 +1,4 @@
-"""The paper's claims about which clients are asked, each as the comparisons that decide it."""
+"""The paper's claims about who is asked, each as the comparisons that decide it."""
 
 from collections.abc import Iterator
 from itertools import pairwise

@@ -35,7 +35,7 @@ def evenly_spread(count: int, limit: int) -> Ints:
         count: Number of things to choose from.
         limit: Largest number to choose.
 
-    Example:
+    Examples:
         >>> evenly_spread(count=101, limit=3).tolist()
         [0, 50, 100]
     """

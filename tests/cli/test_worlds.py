@@ -1,0 +1,210 @@
+"""`--world` and `--world-file` of `simulate` and `compare`."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fedcohort.lab import folder as run_folder
+from fedcohort.lab.archive import identity
+from fedcohort.lab.comparison import load_comparison
+from fedcohort.lab.config import ComparisonConfig, SimulationConfig
+from fedcohort.lab.parts import part_folder
+from fedcohort.lab.simulation import load_simulation
+from fedcohort.reports import figures
+from fedcohort.world.registry import WORLDS
+
+SIMULATE = (
+    "simulate", "--clients", "8", "--cohort", "3", "--rounds", "12", "--seeds", "2",
+    "--selectors", "random,fedcs", "--out", "run",
+)  # fmt: skip
+COMPARE = (
+    "compare", "--clients", "8", "--cohort", "3", "--rounds", "6", "--seeds", "1",
+    "--selectors", "e3cs-0.5,fedcs", "--partitions", "iid", "--aggregations", "paper",
+    "--samples-per-client", "20", "--epochs", "1,2", "--checkpoint-every", "2",
+    "--mode", "one-by-one",
+)  # fmt: skip
+RECORDED = ("--world", "recorded", "--world-file", "world.npy")
+
+
+@pytest.fixture(autouse=True)
+def undrawn(monkeypatch):
+    """Spare the time that figures take."""
+    monkeypatch.setattr(figures, "has_matplotlib", lambda: False)
+
+
+@pytest.fixture
+def call(fedcohort):
+    """Return a function that runs the command line: exit code, output and errors."""
+    return fedcohort
+
+
+def answers(rounds=12, clients=8):
+    """Return a recorded world in which the last client always answers and the first never."""
+    table = np.random.default_rng(0).random((rounds, clients)) < 0.5
+    table[:, 0] = False
+    table[:, -1] = True
+    return table
+
+
+def same_records(one, other):
+    pairs = [load_comparison(folder).records for folder in (one, other)]
+    assert pairs[0].keys() == pairs[1].keys()
+    return all(np.array_equal(pairs[0][name], pairs[1][name], equal_nan=True) for name in pairs[0])
+
+
+def test_a_recorded_world_decides_who_arrives_in_a_simulation(call, tmp_path):
+    np.save("world.npy", answers().astype(int))
+    code, _, err = call(*SIMULATE, *RECORDED)
+    assert (code, err) == (0, "")
+    simulation = load_simulation(tmp_path / "run")
+    assert (simulation.config.world, simulation.config.world_file) == ("recorded", "world.npy")
+    for result in simulation.results.values():
+        assert result.answering.tolist() == [answers().sum(axis=1).tolist()] * 2
+    best = np.argsort(-answers().mean(axis=0), kind="stable")[:3]
+    counts = simulation.results["fedcs"].counts
+    assert counts[0, best].tolist() == [12, 12, 12]  # FedCS knows the recorded rates
+
+
+def test_a_simulation_in_a_recorded_world_is_shown_again_and_has_a_page(call, tmp_path):
+    np.save("world.npy", answers())
+    _, first, _ = call(*SIMULATE, *RECORDED)
+    (tmp_path / "world.npy").unlink()  # a stored simulation needs it no more
+    assert call(*SIMULATE, *RECORDED) == (0, first, "")
+    assert call("report", "run")[0] == 0
+    assert "Clients fail as recorded in world.npy" in (tmp_path / "run/report.html").read_text()
+
+
+@pytest.mark.parametrize("command", [SIMULATE, (*COMPARE, "--out", "run")])
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (answers(rounds=5), "rounds must be at most 5, .* got (12|6)"),
+        (answers(clients=7), r"world\.npy must have 8 columns, one per client, got 7"),
+        (np.full((12, 8), -1.0), r"world\.npy, row 1, column 1: must be seconds"),
+        (None, r"world\.npy"),
+    ],
+    ids=["too few rounds", "other clients", "neither answers nor seconds", "no file"],
+)
+def test_a_world_that_does_not_fit_is_refused_before_anything_is_computed(
+    call, tmp_path, command, table, message
+):
+    if table is not None:
+        np.save("world.npy", table)
+    code, out, err = call(*command, *RECORDED)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert re.search(message, err)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("command", [SIMULATE, (*COMPARE, "--out", "run")])
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--world", "recoded"), "world must be one of .*, got 'recoded'; did you mean 'recorded'"),
+        (("--world", "recorded"), "file must be given for the world 'recorded'"),
+        (("--world-file", "world.npy"), "world_file must not be given for the world 'bernoulli'"),
+    ],
+)
+def test_a_mistake_in_the_flags_is_refused_in_one_line(call, tmp_path, command, flags, message):
+    code, out, err = call(*command, *flags)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert re.search(message, err)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_simulation_has_no_deadline_and_refuses_seconds(call, tmp_path):
+    np.save("world.npy", np.ones((12, 8)) * 0.5)
+    code, _, err = call(*SIMULATE, *RECORDED)
+    assert code == 2
+    assert "world_file must say who answers (0 or 1) in a simulation" in err
+    assert not (tmp_path / "run").exists()
+
+
+def test_recorded_answers_are_timed_as_bernoulli_answers_are(call, tmp_path):
+    rates = ("--rates", "1")
+    np.save("world.npy", np.ones((6, 8), dtype=bool))
+    assert call(*COMPARE, *rates, "--jitter", "0.3", "--out", "drawn")[0] == 0
+    assert call(*COMPARE, *rates, "--jitter", "0.3", *RECORDED, "--out", "recorded")[0] == 0
+    assert same_records(tmp_path / "drawn", tmp_path / "recorded")
+
+
+def test_recorded_seconds_are_compared_with_the_deadline(call, tmp_path):
+    seconds = np.random.default_rng(1).random((6, 8)) * 10
+    seconds[:, 3] = np.inf
+    np.save("world.npy", seconds)
+    assert call(*COMPARE, *RECORDED, "--deadline", "5", "--out", "run")[0] == 0
+    records = load_comparison(tmp_path / "run").records
+    spent = np.stack([seconds[round, records["clients"][round]] for round in range(6)])
+    assert np.array_equal(records["arrived"], spent <= 5)
+    assert np.array_equal(records["seconds"], np.minimum(spent, 5).max(axis=-1))
+
+
+def test_a_comparison_in_a_recorded_world_that_is_resumed_equals_one_that_was_not(
+    call, tmp_path, monkeypatch
+):
+    np.save("world.npy", answers())
+    assert call(*COMPARE, *RECORDED, "--out", "whole")[0] == 0
+    save = run_folder.save_records
+
+    def interrupted(folder, first_round, records):
+        if first_round == 2:
+            raise KeyboardInterrupt
+        save(folder, first_round, records)
+
+    monkeypatch.setattr(run_folder, "save_records", interrupted)
+    assert call(*COMPARE, *RECORDED, "--out", "run")[0] == 130
+    monkeypatch.setattr(run_folder, "save_records", save)
+    assert call("compare", "--out", "run", "--resume")[0] == 0
+    assert same_records(tmp_path / "run", tmp_path / "whole")
+    config = load_comparison(tmp_path / "run").config
+    assert (config.world, config.world_file) == ("recorded", "world.npy")
+
+
+def test_a_comparison_does_not_go_on_in_a_world_that_has_changed(call, tmp_path, monkeypatch):
+    np.save("world.npy", answers())
+
+    def interrupted(folder, first_round, records):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_folder, "save_records", interrupted)
+        assert call(*COMPARE, *RECORDED, "--out", "run")[0] == 130
+    np.save("world.npy", ~answers())
+    code, _, err = call("compare", "--out", "run", "--resume")
+    assert code == 2
+    assert "world_file must be what the run in run was begun with, got other rounds" in err
+
+
+def test_the_default_world_leaves_settings_and_identity_as_they_were(call, tmp_path):
+    assert call(*COMPARE, "--out", "run")[0] == 0
+    assert "world" not in run_folder.read_settings(tmp_path / "run")
+    config = ComparisonConfig()
+    assert "world" not in identity(config)
+    named = replace(config, world="bernoulli")
+    assert part_folder(named, tmp_path).name == "digits-k7-paper-normalised-T120-95fcc7f3"
+    recorded = replace(config, world="recorded", world_file="world.npy")
+    assert identity(recorded) != identity(config)
+    assert "world" not in SimulationConfig().as_dict()
+
+
+def test_settings_of_a_recorded_world_come_back():
+    recorded = {"world": "recorded", "world_file": "world.npy"}
+    for kind in (ComparisonConfig, SimulationConfig):
+        config = kind(**recorded)
+        assert kind.from_dict(config.as_dict()) == config
+        assert recorded.items() <= config.as_dict().items()
+
+
+def test_a_recorded_world_may_have_fewer_clients_than_there_are_classes(call, tmp_path):
+    np.save("world.npy", answers(clients=3))
+    few = ("--clients", "3", "--cohort", "2")
+    assert call(*SIMULATE, *few, *RECORDED)[0] == 0
+    assert load_simulation(tmp_path / "run").results["random"].counts.shape == (2, 3)
+
+
+def test_the_list_names_every_world(call):
+    _, out, _ = call("list")
+    (line,) = [line for line in out.splitlines() if line.startswith("worlds: ")]
+    assert line == f"worlds: {', '.join(WORLDS)}"
