@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from fedcohort.checks import check_choice, check_positive
 from fedcohort.data import load
 from fedcohort.files import check_folder
+from fedcohort.lab.folder import has_comparison, has_simulation
 from fedcohort.lab.simulation import Progress, Simulation
 from fedcohort.paper.artefacts import ARTEFACTS
 from fedcohort.paper.results import Results, exact_fields, read_results
@@ -167,7 +168,7 @@ def _check_request(chosen: list[str], out: Path, overrides: dict[str, Any]) -> d
         )
 
     check_folder("out", out)
-    if (out / "settings.toml").exists() or (out / "settings.json").exists():
+    if has_comparison(out) or has_simulation(out):
         raise ValueError(
             f"out must not hold a run of compare or simulate, got {out}; choose another"
         )
