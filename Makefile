@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 
-.PHONY: demo flower-demo test test-packaging docs lint clean
+.PHONY: demo flower-demo test test-packaging mutants docs lint clean
 
 demo: $(VENV)/.ready-demo
 	$(BIN)/fedcohort compare --out runs/demo --resume
@@ -18,6 +18,10 @@ test: $(VENV)/.ready-test lint
 
 test-packaging: $(VENV)/.ready-test
 	$(BIN)/pytest -m packaging
+
+# Plant one bug after the other and see which tests fail; `make mutants WORDS=flower` takes some.
+mutants: $(VENV)/.ready-test
+	$(BIN)/python tests/mutants/plant.py $(WORDS)
 
 docs: $(VENV)/.ready-test
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
