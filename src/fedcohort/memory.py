@@ -6,9 +6,11 @@ UNLIMITED = 2**62  # bytes; more than any machine has
 
 
 def memory_limit() -> int:
-    """Return the bytes that this process can have: the machine's memory or the process's limit.
+    """Return the bytes that this process can have.
 
-    Where the system does not say, the limit is 2**62.
+    They are the machine's memory, or the limit of the process if that is lower.
+
+    Where the system does not say, the limit is 2**62 bytes.
 
     Examples:
         >>> from fedcohort.memory import memory_limit

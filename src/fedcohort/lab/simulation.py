@@ -1,4 +1,4 @@
-"""Selection without training: several selectors in the same world, many seeds in lock-step.
+"""Selection without training: several selectors in one world, many seeds in lock-step.
 
 A *world* is who would answer in which round, fixed by the seed, so every selector meets the same
 failures.
