@@ -1,9 +1,13 @@
 # Two commands do everything on a fresh machine with Python >= 3.11: `make demo` and `make test`.
+# `make check` is the fast lane while you work: lint, types, import contracts, unit tests.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
+# Tests run in two processes; those that start a Flower deployment or a browser stay in one of them.
+WORKERS ?= 2
+PYTEST   = $(BIN)/pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: demo flower-demo test test-packaging mutants docs lint clean
+.PHONY: demo flower-demo check test test-packaging mutants docs lint clean
 
 demo: $(VENV)/.ready-demo
 	$(BIN)/fedcohort compare --out runs/demo --resume
@@ -11,10 +15,13 @@ demo: $(VENV)/.ready-demo
 flower-demo: $(VENV)/.ready-flower
 	$(BIN)/python examples/flower-quickstart/demo.py
 
+check: $(VENV)/.ready-test lint
+	$(PYTEST) -q -m 'not slow and not packaging'
+
 test: $(VENV)/.ready-test lint
 	scripts/install-test-data
 	scripts/install-test-browser
-	$(BIN)/pytest
+	$(PYTEST)
 
 test-packaging: $(VENV)/.ready-test
 	$(BIN)/pytest -m packaging
