@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from fedcohort.files import (
     load_arrays,
+    read_text,
     read_toml,
     save_arrays,
     save_csv,
@@ -79,7 +80,7 @@ def read_data_digest(folder: Path) -> str | None:
     path = folder / DATA_DIGEST
     if not path.exists():
         return None
-    return path.read_text().strip()
+    return read_text(path).strip()
 
 
 def check_data_digest(folder: Path, digest: str) -> None:
@@ -99,7 +100,7 @@ def write_world_digest(folder: Path, digest: str) -> None:
 def check_world_digest(folder: Path, digest: str) -> None:
     """Refuse to go on in a recorded world other than the one that a comparison was begun in."""
     path = folder / WORLD_DIGEST
-    if path.exists() and path.read_text().strip() != digest:
+    if path.exists() and read_text(path).strip() != digest:
         raise ValueError(
             f"world_file must be what the run in {folder} was begun with, got other rounds; "
             "choose another folder"
