@@ -1,9 +1,13 @@
 # Two commands do everything on a fresh machine with Python >= 3.11: `make demo` and `make test`.
+# `make check` is the fast lane while you work: lint, types, import contracts, unit tests.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
+# Tests run in two processes; those that start a Flower deployment or a browser stay in one of them.
+WORKERS ?= 2
+PYTEST   = $(BIN)/pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: demo flower-demo test test-packaging docs lint clean
+.PHONY: demo flower-demo check test test-packaging chaos mutants docs lint clean
 
 demo: $(VENV)/.ready-demo
 	$(BIN)/fedcohort compare --out runs/demo --resume
@@ -11,13 +15,24 @@ demo: $(VENV)/.ready-demo
 flower-demo: $(VENV)/.ready-flower
 	$(BIN)/python examples/flower-quickstart/demo.py
 
+check: $(VENV)/.ready-test lint
+	$(PYTEST) -q -m 'not slow and not packaging'
+
 test: $(VENV)/.ready-test lint
 	scripts/install-test-data
 	scripts/install-test-browser
-	$(BIN)/pytest
+	$(PYTEST)
 
 test-packaging: $(VENV)/.ready-test
 	$(BIN)/pytest -m packaging
+
+# A hundred seeded disturbances of real Flower deployments; takes about half an hour.
+chaos: $(VENV)/.ready-test
+	PYTHONPATH=tests $(BIN)/python -m chaos --disturbances 100 --seed 1 --out runs/chaos.json
+
+# Plant one bug after the other and see which tests fail; `make mutants WORDS=flower` takes some.
+mutants: $(VENV)/.ready-test
+	$(BIN)/python tests/mutants/plant.py $(WORDS)
 
 docs: $(VENV)/.ready-test
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

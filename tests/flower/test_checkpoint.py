@@ -1,16 +1,20 @@
 """The checkpoint: what it holds and what is refused."""
 
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 from fakes import federation, record
-from helpers import INITIAL, ROUNDS, fails, play
+from helpers import INITIAL, ROUNDS, assert_alike, fails, play
 
 from fedcohort.flower import checkpoint
 from fedcohort.lab import folder as run_folder
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.random import Random
+
+OLD_FOLDERS = Path(__file__).parents[1] / "compatibility/folders"
 
 
 def test_a_folder_with_a_run_is_not_overwritten(clock, tmp_path):
@@ -132,6 +136,15 @@ def test_a_state_of_another_selector_is_refused(clock, tmp_path, options, told):
     )  # as written before it named them
     with pytest.raises(ValueError, match=told):
         play(federation(clock, 6, fails), tmp_path, resume=True, rounds=6, **options)
+
+
+def test_a_run_of_version_0_1_0_goes_on_and_ends_as_one_that_was_not_stopped(clock, tmp_path):
+    """`tests/compatibility/folders` says how the old folder was made."""
+    folder = tmp_path / "old"
+    shutil.copytree(OLD_FOLDERS / "flower-unfinished", folder)
+    continued = play(federation(clock, 6, fails), folder, resume=True)
+    uninterrupted = play(federation(clock, 6, fails), tmp_path / "new")
+    assert_alike(continued, uninterrupted)
 
 
 def test_models_of_every_kind_of_array_come_back(tmp_path):

@@ -1,6 +1,7 @@
 """What is shipped: a wheel and an sdist, installed into environments of their own.
 
-The core is part of `make test`. Environments with an extra take longer, as PyTorch and Flower are large: `make test-packaging`.
+The core is part of `make test`. Environments with an extra take longer, because PyTorch and Flower
+are large: `make test-packaging`.
 """
 
 import os
@@ -44,7 +45,7 @@ def run(*words, cwd, code=0):
 
 @pytest.fixture(scope="session")
 def dist(tmp_path_factory):
-    """Build the sdist, and the wheel from the sdist: what is not in the one cannot be in the other."""
+    """Build the sdist, and the wheel from the sdist, so that both hold the same files."""
     out = tmp_path_factory.mktemp("dist")
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", out, ROOT, cwd=out)
     return out
@@ -58,7 +59,7 @@ def wheel(dist):
 
 @pytest.fixture(scope="session")
 def install(wheel, tmp_path_factory):
-    """Return a function that makes a fresh environment with the wheel, and returns the folder of its programs."""
+    """Return a function that installs the wheel in a new environment and returns its programs."""
 
     def make(extra="", pinned=True):
         home = tmp_path_factory.mktemp(extra or "core")
@@ -145,7 +146,10 @@ def test_the_sdist_holds_source_tests_and_documentation(dist):
 
 @pytest.mark.slow
 def test_the_core_alone_imports_and_simulates(core, tmp_path):
-    code = "import fedcohort, sys; print(fedcohort.__version__, fedcohort.__file__); assert 'torch' not in sys.modules"
+    code = (
+        "import fedcohort, sys; assert 'torch' not in sys.modules;"
+        "print(fedcohort.__version__, fedcohort.__file__)"
+    )
     version, file = run(core / "python", "-c", code, cwd=tmp_path).split()
     assert version == fedcohort.__version__
     assert str(core.parent) in file
@@ -169,7 +173,10 @@ def test_the_core_alone_says_which_extra_is_missing(core, tmp_path):
 
 @pytest.mark.slow
 def test_the_core_alone_is_typed(core, tmp_path):
-    code = "from importlib.resources import files; print(files('fedcohort').joinpath('py.typed').is_file())"
+    code = (
+        "from importlib.resources import files;"
+        "print(files('fedcohort').joinpath('py.typed').is_file())"
+    )
     assert run(core / "python", "-c", code, cwd=tmp_path).strip() == "True"
 
 
@@ -201,8 +208,11 @@ def test_with_plots_a_simulation_draws(install, tmp_path):
 @pytest.mark.packaging
 def test_with_flower_a_strategy_and_an_app_are_made(install, tmp_path):
     code = (
-        "from flwr.serverapp.strategy import FedAvg; from fedcohort.flower import CohortStrategy, client_app; client_app();"
-        "print(CohortStrategy(FedAvg(), 'e3cs-0.5', cohort_size=3, deadline=9.0, folder='state').deadline)"
+        "from flwr.serverapp.strategy import FedAvg;"
+        "from fedcohort.flower import CohortStrategy, client_app;"
+        "client_app();"
+        "strategy = CohortStrategy(FedAvg(), 'e3cs-0.5', cohort_size=3, deadline=9.0, folder='a');"
+        "print(strategy.options.deadline)"
     )
     programs = install("flower")
     assert "9.0" in run(programs / "python", "-c", code, cwd=tmp_path)
@@ -211,7 +221,10 @@ def test_with_flower_a_strategy_and_an_app_are_made(install, tmp_path):
 
 @pytest.mark.packaging
 def test_with_tracking_scalars_are_written(install, tmp_path):
-    code = "from tensorboardX import SummaryWriter; SummaryWriter('log').add_scalar('a', 1.0, 1); import fedcohort"
+    code = (
+        "import fedcohort; from tensorboardX import SummaryWriter;"
+        "SummaryWriter('log').add_scalar('a', 1.0, 1)"
+    )
     programs = install("tracking")
     run(programs / "python", "-c", code, cwd=tmp_path)
     assert list((tmp_path / "log").glob("events*"))

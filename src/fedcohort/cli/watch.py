@@ -33,7 +33,7 @@ def watch(
     once: Annotated[bool, typer.Option("--once", help="Show how far it is now, and end.")] = False,
     every: Annotated[float, typer.Option(help="Seconds between looks.")] = 2.0,
 ) -> None:
-    """Watch a run under way: progress, time left, success ratio, who is asked and who fails (!).
+    """Watch a run under way: progress, time left, success ratio, who is asked, who fails (!).
 
     It only reads files. It ends when all rounds are played, or with Ctrl-C, which does not
     touch the run.

@@ -1,4 +1,4 @@
-"""Read a pickled dictionary of lists and byte arrays without running code that the pickle names.
+"""Read a pickled dictionary of lists and byte arrays without running any code in it.
 
 A pickle names the functions to call. Here each name is looked up in a table of stand-ins, which
 holds none of the real functions, not even NumPy's.

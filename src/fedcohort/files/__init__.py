@@ -5,11 +5,12 @@ folder holds is known to `fedcohort.lab.folder` alone.
 """
 
 from fedcohort.files.arrays import load_arrays, save_arrays
-from fedcohort.files.paths import atomic_write, check_folder, digest_file, locked
+from fedcohort.files.paths import atomic_write, check_file, check_folder, digest_file, locked
 from fedcohort.files.state import load_state, save_state
 from fedcohort.files.text import (
     read_json_lines,
     read_json_table,
+    read_text,
     read_toml,
     save_csv,
     to_toml,
@@ -19,6 +20,7 @@ from fedcohort.files.text import (
 
 __all__ = [
     "atomic_write",
+    "check_file",
     "check_folder",
     "digest_file",
     "load_arrays",
@@ -26,6 +28,7 @@ __all__ = [
     "locked",
     "read_json_lines",
     "read_json_table",
+    "read_text",
     "read_toml",
     "save_arrays",
     "save_csv",

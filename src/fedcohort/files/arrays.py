@@ -1,7 +1,5 @@
 """Arrays in npz files, without pickle."""
 
-import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,9 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedcohort.files.paths import atomic_write
-
-UNREADABLE = (OSError, ValueError, EOFError, TypeError, zlib.error, zipfile.BadZipFile)
+from fedcohort.files.paths import atomic_write, check_file
 
 
 def save_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -40,11 +36,12 @@ def load_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
     Raises:
         ValueError: If the file is missing, damaged, or holds anything but plain arrays.
     """
+    check_file(path)
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
-    except UNREADABLE as error:
-        reason = str(error)
+    except Exception as error:  # NumPy's reader raises many kinds for a damaged file
+        reason = str(error) or type(error).__name__
         if "pickle" in reason:
             # NumPy's own message advises to trust the file.
             reason = "objects, not arrays of numbers or words"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedcohort.files.paths import atomic_write
+from fedcohort.files.paths import atomic_write, check_file
 
 Arrays = dict[str, npt.NDArray[Any]]
 METADATA_KEY = "state"
@@ -48,6 +48,7 @@ def load_state(path: Path, names: Collection[str] = ()) -> dict[str, Any]:
     """
     from safetensors import SafetensorError, safe_open
 
+    check_file(path)
     try:
         with safe_open(str(path), framework="numpy") as file:
             plain = json.loads(file.metadata()[METADATA_KEY])

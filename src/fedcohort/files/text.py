@@ -7,13 +7,26 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fedcohort.files.paths import atomic_write
+from fedcohort.files.paths import atomic_write, check_file
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file as a whole."""
     with atomic_write(path) as draft:
         draft.write_text(text)
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a small file.
+
+    Raises:
+        ValueError: If the file cannot be read, or is no text.
+    """
+    check_file(path)
+    try:
+        return path.read_text()
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} must be a text file, got: {error}") from None
 
 
 def write_json(path: Path, value: Any, indent: int | None = 2) -> None:
@@ -31,6 +44,7 @@ def read_json_table(path: Path, purpose: str) -> dict[str, Any]:
     Raises:
         ValueError: If the file cannot be read, is no JSON, or holds no table.
     """
+    check_file(path)
     try:
         value = json.loads(path.read_text())
     except (OSError, ValueError) as error:
@@ -53,6 +67,7 @@ def read_json_lines(path: Path, purpose: str, keys: Sequence[str]) -> list[dict[
     Raises:
         ValueError: If the file or a line before the last cannot be read.
     """
+    check_file(path)
     try:
         lines = path.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -76,10 +91,13 @@ def read_toml(path: Path) -> dict[str, Any]:
     Raises:
         ValueError: If the file cannot be read or is no TOML.
     """
+    check_file(path)
     try:
         return tomllib.loads(path.read_text())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise ValueError(f"{path} must be a settings file in TOML, got: {error}") from None
+    except RecursionError:
+        raise ValueError(f"{path} must be flat settings in TOML, got deeply nested ones") from None
 
 
 def to_toml(settings: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from fedcohort.files import check_folder, digest_file
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import ComparisonConfig, open_world
 from fedcohort.lab.recorder import Allocations, read_allocations
-from fedcohort.lab.runs import run_keys
+from fedcohort.lab.runs import count_runs
 from fedcohort.lab.simulation import Progress
 from fedcohort.lab.tracking import BACKENDS, check_installed, track
 
@@ -134,7 +134,7 @@ def check_records(config: ComparisonConfig, records: Mapping[str, Any], path: Pa
     Raises:
         ValueError: If an array is missing, has another shape, or names a client that is none.
     """
-    runs = len(run_keys(config))
+    runs = count_runs(config)
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(PER_RUN, (runs,))
     shapes |= dict.fromkeys(PER_CLIENT, (runs, config.cohort))
     for name in shapes:

@@ -20,7 +20,7 @@ TAKEN_OVER = ("targets", "checkpoint_every", "device", "compiled", "slots")
 
 
 def remaining_parts(config: ComparisonConfig, finished: Collection[str]) -> list[ComparisonConfig]:
-    """Return comparisons of the runs that are not finished, in as few parts as a simple rule finds.
+    """Return comparisons of the unfinished runs, in as few parts as a simple rule finds.
 
     Args:
         config: The comparison.
@@ -100,7 +100,7 @@ def part_folder(config: ComparisonConfig, home: Path) -> Path:
 def unfinished_parts(
     config: ComparisonConfig, parts: Mapping[Path, ComparisonConfig]
 ) -> list[tuple[Path, ComparisonConfig]]:
-    """Return the parts that can go on: with a checkpoint, rounds left, and runs of config alone.
+    """Return the parts that can go on: a checkpoint, rounds left, no run outside config.
 
     Args:
         config: The comparison. The parts are computed on its device and with its options.

@@ -36,7 +36,7 @@ class Allocations:
 
 @dataclass
 class AllocationRecorder:
-    """Records the probabilities of selectors, every so many rounds, before the round is played.
+    """Records the probabilities of selectors before a round, every so many rounds.
 
     Attributes:
         rounds: How many rounds are played.

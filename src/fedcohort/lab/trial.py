@@ -15,8 +15,9 @@ from fedcohort.files import digest_file
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import ComparisonConfig, open_world
 from fedcohort.lab.recorder import AllocationRecorder
-from fedcohort.lab.runs import RunKey, run_keys
+from fedcohort.lab.runs import RunKey, count_runs, run_keys
 from fedcohort.learning import Engine, Options, Run, Sgd, make_model
+from fedcohort.memory import check_memory
 from fedcohort.rng import stream
 from fedcohort.rounds import Record, play
 from fedcohort.selection.lockstep import Lockstep
@@ -69,6 +70,16 @@ def deal_samples(config: ComparisonConfig, data: Dataset, partition: str, seed: 
     return Owners(train, test)
 
 
+def _check_clients_memory(config: ComparisonConfig) -> None:
+    """Refuse a comparison whose clients cannot fit the memory, each with epochs and a share."""
+    runs = count_runs(config)
+    check_memory(
+        "clients and seeds",
+        f"{config.clients} clients and {config.seeds} seeds in {runs} runs",
+        needed=2 * 8 * config.clients * runs,
+    )
+
+
 class Trial:
     """A comparison under way: the engine, the selectors, the world, and the run folder.
 
@@ -86,6 +97,7 @@ class Trial:
     """
 
     def __init__(self, config: ComparisonConfig, data: Dataset, folder: Path) -> None:
+        _check_clients_memory(config)
         self.config = config
         self.folder = folder
         self.keys = run_keys(config)

@@ -1,4 +1,4 @@
-"""Everything behind `fedcohort reproduce`: train what is missing, then report what there is.
+"""Everything behind `fedcohort reproduce`: train what is missing, then report everything.
 
 The folder of a reproduction holds the trained parts under `runs`, the simulations in folders of
 their own, and the reports of each artefact in a folder of its name. The same call continues

@@ -1,4 +1,4 @@
-"""Ablation (a): how much of the speed-up over Random comes from the size of the server's step?
+"""Ablation (a): how much of the speed-up over Random is the size of the server's step?
 
 The paper's rule moves the model by the share of all clients that arrived: 0.18 of the average
 update under FedCS, 0.095 under Random. `normalised` moves it by the whole average update.

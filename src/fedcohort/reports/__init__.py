@@ -1,4 +1,4 @@
-"""WHAT IT LOOKED LIKE: tables, figures and the page of a run. Reads results, computes none.
+"""WHAT IT LOOKED LIKE: tables, figures and pages. Reads results and computes none.
 
 `findings` holds results in the form that charts and pages need, and `pages` makes them from a run.
 `charts` describes every figure once. `figures` draws it for print, `html` for the page. `report`

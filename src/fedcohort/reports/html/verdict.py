@@ -1,4 +1,4 @@
-"""What a run found, in sentences: which scheme was first, which was best, and what it cost.
+"""What a run found, in sentences: which scheme was first, which was best, at what cost.
 
 Schemes are compared seed by seed, because runs with the same seed meet the same failures. A
 sentence says when the seeds do not allow a conclusion.

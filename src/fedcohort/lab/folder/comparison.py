@@ -1,0 +1,216 @@
+"""The folder of a comparison: settings, digests of its inputs, records, cost."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fedcohort.files import (
+    load_arrays,
+    read_text,
+    read_toml,
+    save_arrays,
+    save_csv,
+    to_toml,
+    write_json,
+    write_text,
+)
+from fedcohort.lab.folder.checkpoint import CHECKPOINT
+from fedcohort.lab.folder.shared import (
+    ALLOCATIONS,
+    ENVIRONMENT,
+    Arrays,
+    chunk_name,
+    discard_chunks,
+    read_if_there,
+    write_environment,
+)
+
+COMPARISON_SETTINGS = "settings.toml"
+DATA_DIGEST = "data.sha256"
+WORLD_DIGEST = "world.sha256"
+RECORDS = "records"
+LABEL_COUNTS = "owners.npz"
+CHECKPOINT_PARTS = ("round", "mode", "engine", "selectors")
+SUMMARY = "summary.csv"
+COST = "cost.json"
+MLFLOW_RUNS = "mlflow.json"
+
+# What a comparison is computed with and from: it goes when the comparison is discarded.
+COMPARISON_FILES = (
+    COMPARISON_SETTINGS,
+    ENVIRONMENT,
+    DATA_DIGEST,
+    WORLD_DIGEST,
+    CHECKPOINT,
+    LABEL_COUNTS,
+)
+
+
+def has_comparison(folder: Path) -> bool:
+    """Return whether a comparison was begun in a folder."""
+    return (folder / COMPARISON_SETTINGS).exists()
+
+
+def write_settings(folder: Path, settings: Mapping[str, Any]) -> None:
+    """Write the settings of a comparison, and the environment it is computed with."""
+    write_text(folder / COMPARISON_SETTINGS, to_toml(settings))
+    write_environment(folder)
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Return the settings of a comparison as plain values."""
+    return read_toml(settings_path(folder))
+
+
+def settings_path(folder: Path) -> Path:
+    """Return the path of a comparison's settings."""
+    return folder / COMPARISON_SETTINGS
+
+
+def write_data_digest(folder: Path, digest: str) -> None:
+    """Write the digest of the samples that a comparison trains on."""
+    write_text(folder / DATA_DIGEST, f"{digest}\n")
+
+
+def read_data_digest(folder: Path) -> str | None:
+    """Return the digest of the samples that a comparison was trained on, None if unknown."""
+    path = folder / DATA_DIGEST
+    if not path.exists():
+        return None
+    return read_text(path).strip()
+
+
+def check_data_digest(folder: Path, digest: str) -> None:
+    """Refuse to go on with samples other than those that a comparison was begun with."""
+    if read_data_digest(folder) not in (None, digest):
+        raise ValueError(
+            f"dataset must be what the run in {folder} was begun with, got other samples; "
+            "choose another folder"
+        )
+
+
+def write_world_digest(folder: Path, digest: str) -> None:
+    """Write the digest of the recorded world that a comparison plays."""
+    write_text(folder / WORLD_DIGEST, f"{digest}\n")
+
+
+def check_world_digest(folder: Path, digest: str) -> None:
+    """Refuse to go on in a recorded world other than the one that a comparison was begun in."""
+    path = folder / WORLD_DIGEST
+    if path.exists() and read_text(path).strip() != digest:
+        raise ValueError(
+            f"world_file must be what the run in {folder} was begun with, got other rounds; "
+            "choose another folder"
+        )
+
+
+def save_label_counts(folder: Path, counts: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Write how many samples of each label every client owns, [K, C] by partition."""
+    save_arrays(folder / LABEL_COUNTS, counts)
+
+
+def load_label_counts(folder: Path) -> Arrays:
+    """Return the label counts [K, C] by partition, nothing if they were not written."""
+    path = folder / LABEL_COUNTS
+    return load_arrays(path) if path.exists() else {}
+
+
+def save_records(folder: Path, first_round: int, records: Arrays) -> None:
+    """Write the records of some rounds as one chunk, named by its first round."""
+    save_arrays(chunk_path(folder, first_round), records)
+
+
+def chunk_path(folder: Path, first_round: int) -> Path:
+    """Return the path of the chunk of records that begins with a round."""
+    return folder / RECORDS / chunk_name(first_round)
+
+
+def load_chunk(path: Path) -> Arrays:
+    """Return one chunk of records; every array has its rounds on the first axis.
+
+    Raises:
+        ValueError: If the arrays hold no rounds, or not equally many.
+    """
+    chunk = load_arrays(path)
+    lengths = {name: len(values) if values.ndim else 0 for name, values in chunk.items()}
+    if len(set(lengths.values())) != 1 or 0 in lengths.values():
+        raise ValueError(
+            f"{path} must hold the same rounds, at least one, of everything recorded, got {lengths}"
+        )
+    return chunk
+
+
+def load_records(folder: Path, rounds: int | None = None) -> Arrays:
+    """Return the records of all chunks, joined along the rounds.
+
+    Args:
+        folder: The run folder.
+        rounds: How many rounds to return. None returns all rounds up to the first gap.
+
+    Returns:
+        Arrays [T, ...] by name; nothing if there are no records.
+
+    Raises:
+        ValueError: If a chunk is damaged, or there are fewer rounds than asked for.
+    """
+    chunks: list[Arrays] = []
+    done = 0
+    for path in sorted((folder / RECORDS).glob("[0-9]*.npz")):
+        has_enough = rounds is not None and done >= rounds
+        if has_enough or not path.stem.isdecimal() or int(path.stem) != done:
+            continue  # left by a run that was killed before its checkpoint
+        chunk = load_chunk(path)
+        if chunks and chunk.keys() != chunks[0].keys():
+            raise ValueError(
+                f"{path} must hold {', '.join(chunks[0])} as the rounds before, "
+                f"got {', '.join(chunk)}"
+            )
+        chunks.append(chunk)
+        done += len(next(iter(chunk.values())))
+
+    if rounds is not None and done < rounds:
+        raise ValueError(
+            f"{folder / RECORDS} must hold rounds 0 to {rounds - 1}, got {done} of them"
+        )
+    if not chunks:
+        return {}
+    joined = {}
+    for name in chunks[0]:
+        joined[name] = np.concatenate([chunk[name] for chunk in chunks])[:rounds]
+    return joined
+
+
+def save_summary(folder: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write the table of a comparison as CSV."""
+    save_csv(folder / SUMMARY, rows)
+
+
+def read_cost(folder: Path) -> dict[str, Any]:
+    """Return what a part of a reproduction took to compute, nothing if that is not known."""
+    return read_if_there(folder / COST, "the cost of a run, a table in JSON")
+
+
+def write_cost(folder: Path, cost: Mapping[str, Any]) -> None:
+    """Write what a part of a reproduction took to compute."""
+    write_json(folder / COST, cost)
+
+
+def read_mlflow_runs(folder: Path) -> dict[str, str]:
+    """Return the ids of the MLflow runs that a comparison is logged to, by name."""
+    return read_if_there(folder / MLFLOW_RUNS, "the ids of MLflow runs")
+
+
+def write_mlflow_runs(folder: Path, runs: Mapping[str, str]) -> None:
+    """Write the ids of the MLflow runs that a comparison is logged to."""
+    write_json(folder / MLFLOW_RUNS, runs)
+
+
+def discard_comparison(folder: Path) -> None:
+    """Remove a comparison from a folder and leave everything else there."""
+    for name in COMPARISON_FILES:
+        (folder / name).unlink(missing_ok=True)
+    discard_chunks(folder / RECORDS)
+    discard_chunks(folder / ALLOCATIONS)

@@ -1,0 +1,58 @@
+"""What every run folder may hold: the environment and the recorded probabilities."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from fedcohort.files import load_arrays, read_json_table, save_arrays, write_json
+from fedcohort.lab.environment import describe_environment
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+ENVIRONMENT = "environment.json"
+ALLOCATIONS = "allocations"
+
+
+def write_environment(folder: Path) -> None:
+    """Write the versions and the machine that a run is computed with."""
+    write_json(folder / ENVIRONMENT, describe_environment())
+
+
+def read_environment(folder: Path) -> dict[str, str]:
+    """Return the versions and the machine of a run, nothing if they were not written."""
+    stored = read_if_there(folder / ENVIRONMENT, "the environment of a run, a table in JSON")
+    return {name: str(value) for name, value in stored.items()}
+
+
+def save_allocations(folder: Path, first_round: int, arrays: Arrays) -> None:
+    """Write the probabilities that were recorded since a round."""
+    save_arrays(folder / ALLOCATIONS / chunk_name(first_round), arrays)
+
+
+def load_allocations(folder: Path) -> Iterator[tuple[Path, Arrays]]:
+    """Yield the recorded probabilities, chunk by chunk, each with its path."""
+    for path in sorted((folder / ALLOCATIONS).glob("[0-9]*.npz")):
+        yield path, load_arrays(path)
+
+
+def discard_allocations(folder: Path) -> None:
+    """Remove all recorded probabilities."""
+    discard_chunks(folder / ALLOCATIONS)
+
+
+def read_if_there(path: Path, purpose: str) -> dict[str, Any]:
+    """Return the table in a JSON file, nothing if there is no such file."""
+    return read_json_table(path, purpose) if path.exists() else {}
+
+
+def chunk_name(first_round: int) -> str:
+    """Return the name of the file that holds the rounds from this one."""
+    return f"{first_round:07d}.npz"
+
+
+def discard_chunks(folder: Path) -> None:
+    """Remove the chunks of rounds in a folder."""
+    for path in folder.glob("*.npz"):
+        path.unlink()

@@ -1,0 +1,71 @@
+"""The folder of a simulation: settings and results."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fedcohort.files import (
+    atomic_write,
+    check_folder,
+    load_arrays,
+    read_json_table,
+    save_arrays,
+    write_json,
+)
+from fedcohort.lab.folder.comparison import has_comparison
+from fedcohort.lab.folder.reproduction import has_reproduction
+from fedcohort.lab.folder.shared import Arrays
+
+SIMULATION_SETTINGS = "settings.json"
+SIMULATION_RESULTS = "results.npz"
+
+
+def has_simulation(folder: Path) -> bool:
+    """Return whether a folder holds a finished simulation."""
+    return (folder / SIMULATION_SETTINGS).exists()
+
+
+def check_simulation_folder(folder: Path, settings: Mapping[str, Any], overwrite: bool) -> None:
+    """Refuse a folder that a simulation with these settings must not use.
+
+    Raises:
+        ValueError: If the path is a file, or the folder holds a comparison, a reproduction or,
+            unless it may be overwritten, a simulation with other settings.
+    """
+    check_folder("out", folder)
+    if has_comparison(folder):
+        raise ValueError(f"out must not hold a training run, got {folder}; choose another")
+    if has_reproduction(folder):
+        raise ValueError(f"out must not hold a reproduction, got {folder}; choose another")
+    if overwrite or not has_simulation(folder):
+        return
+    if read_simulation_settings(folder) != json.loads(json.dumps(settings)):
+        raise ValueError(
+            f"out must not hold results of other settings, got {folder}; "
+            "choose another or add --overwrite"
+        )
+
+
+def save_simulation(folder: Path, settings: Mapping[str, Any], arrays: Arrays) -> None:
+    """Write the settings and the results of a simulation."""
+    (folder / SIMULATION_SETTINGS).unlink(missing_ok=True)
+    save_arrays(folder / SIMULATION_RESULTS, arrays)
+    write_json(folder / SIMULATION_SETTINGS, settings)
+
+
+def read_simulation_settings(folder: Path) -> dict[str, Any]:
+    """Return the settings of a simulation as plain values."""
+    return read_json_table(folder / SIMULATION_SETTINGS, "a settings file of fedcohort")
+
+
+def load_simulation_results(folder: Path) -> Arrays:
+    """Return the results of a simulation as named arrays."""
+    return load_arrays(folder / SIMULATION_RESULTS)
+
+
+def copy_simulation(source: Path, target: Path) -> None:
+    """Copy the settings and the results of a simulation."""
+    for name in (SIMULATION_RESULTS, SIMULATION_SETTINGS):
+        with atomic_write(target / name) as draft:
+            draft.write_bytes((source / name).read_bytes())
