@@ -191,6 +191,6 @@ def test_a_superlink_that_is_away_at_the_start_is_waited_for(clock):
 def test_a_superlink_that_stays_away_at_the_start_is_an_error_that_says_so(clock):
     grid, start = FakeGrid(clock), clock.now
     grid.trouble = lambda call: PASSING["refused"]
-    with pytest.raises(ValueError, match="SuperLink .*Connection refused"):
+    with pytest.raises(ValueError, match=r"SuperLink .*Connection refused"):
         cohort_strategy().start(grid, initial())
     assert clock.now - start <= 12.0

@@ -161,7 +161,7 @@ def confirm_received(grid: Grid, message_id: str) -> None:
 
 
 def undelivered_messages(replies: Iterable[Message]) -> list[str]:
-    """Return the messages that no node fetched, according to Flower's answers for silent nodes.
+    """Return the messages that no node fetched, as Flower's answers for silent nodes say.
 
     When Flower answers for a silent node, it deletes the message but keeps its content. Over HTTP
     the SuperLink drops the content once somebody confirms the receipt, and no node will do that any

@@ -83,9 +83,7 @@ class Puller:
         self.downloads: dict[str, Download] = {}  # by message id, of unfinished uploads
         self._downloaders = downloaders
 
-    def pull(
-        self, message_ids: set[str], end: float
-    ) -> tuple[list[Message], dict[str, Failure]]:
+    def pull(self, message_ids: set[str], end: float) -> tuple[list[Message], dict[str, Failure]]:
         """Return the replies that have arrived, and why others cannot be read.
 
         Flower's answers for nodes that are gone are among the replies, and their messages are

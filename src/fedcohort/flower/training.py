@@ -171,9 +171,7 @@ class Training:
         for index, message, verdict in zip(indices, asked.messages, verdicts, strict=True):
             self.registry.record_verdict(index, message.metadata.dst_node_id, verdict)
 
-    def _update_selector(
-        self, server_round: int, cohort: Cohort, verdicts: list[Verdict]
-    ) -> None:
+    def _update_selector(self, server_round: int, cohort: Cohort, verdicts: list[Verdict]) -> None:
         """Tell the selector who returned, unless trouble of the SuperLink hides it."""
         if any(verdict.status == "unknown" for verdict in verdicts):
             log.warning("round %d: the selector learns nothing from it", server_round)
