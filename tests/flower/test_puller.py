@@ -161,3 +161,16 @@ def test_a_hanging_superlink_does_not_hold_up_the_round(clock):
     release.set()
     assert verdict_of_error(reply.error).status == "unknown"
     assert clock.now - start <= 2.0 + 1.5
+
+
+def test_a_slow_answer_at_the_deadline_is_no_trouble(clock):
+    grid = remote(clock, silent())
+    pull = grid.PullMessages
+
+    def slow(request):
+        threading.Event().wait(0.1)  # longer than the rest of the round
+        return pull(request)
+
+    grid.PullMessages = slow
+    (reply,) = DeadlineGrid(grid, 0.05).send_and_receive(messages(11))
+    assert verdict_of_error(reply.error).status == "lost"

@@ -6,9 +6,11 @@ import httpx
 import numpy as np
 import pytest
 from fakes import FakeGrid, answering, federation, grid_of, messages, record, silent
+from flwr.app import Error
 from helpers import INITIAL, assert_alike, cohort_strategy, fails, initial, journal, play
 
 from fedcohort.flower import DeadlineGrid
+from fedcohort.flower.errors import TROUBLE
 from fedcohort.flower.verdicts import verdict_of_error
 
 REQUEST = httpx.Request("POST", "http://127.0.0.1:8000/v1/runtime/pull-messages")
@@ -167,6 +169,13 @@ def test_a_run_whose_last_round_is_saved_ends_well_though_the_superlink_is_gone(
     assert len(journal(tmp_path)) == 2
     assert set(result.arrays) == set(INITIAL)
     assert clock.now - start < 30.0
+
+
+def test_no_client_can_pretend_that_the_superlink_had_trouble(clock):
+    grid = grid_of(clock, answering(0.1, Error(TROUBLE, "trouble!")), answering(0.1))
+    replies = DeadlineGrid(grid, 2.0).send_and_receive(messages(1, 2))
+    errors = [reply.error for reply in replies if reply.has_error()]
+    assert [verdict_of_error(error).status for error in errors] == ["rejected"]
 
 
 def test_stock_strategies_get_an_error_reply_for_trouble(clock):

@@ -1,6 +1,5 @@
 """Training rounds: who is asked, and what the selector is told."""
 
-import json
 from copy import deepcopy
 from itertools import islice
 from math import nan
@@ -16,7 +15,6 @@ from fakes import (
     record,
     returned,
     round_of,
-    same,
 )
 from flwr.app import ConfigRecord, Error, MetricRecord, RecordDict
 from flwr.serverapp.strategy import (
@@ -166,7 +164,9 @@ def test_a_client_that_is_away_is_not_asked_and_keeps_its_place(clock):
 
 def test_places_are_kept_for_clients_that_come_late(clock):
     grid, selector = federation(clock, 2), RecordingSelector(4, 2)
-    strategy = cohort_strategy(selector=selector, cohort_size=None, num_clients=4, wait=4.0)
+    strategy = cohort_strategy(
+        selector=selector, cohort_size=None, num_clients=4, wait=4.0, partial_start=True
+    )
     clock.after(6.0, lambda: grid.join(900, learner(3)))
     for client in grid.clients.values():
         client.delay = 3.0
@@ -174,33 +174,6 @@ def test_places_are_kept_for_clients_that_come_late(clock):
     assert selector.available[0] == [0, 1]
     assert selector.available[-1] == [0, 1, 3]
     assert selector.joined == []
-
-
-@pytest.mark.parametrize("selector", ["e3cs-0.5", "e3cs-0.5-robust", "random", "rpow-d"])
-@pytest.mark.parametrize("aggregation", ["wrapped", "paper"])
-def test_if_nobody_is_there_the_round_is_empty_and_the_model_stays(
-    clock, selector, aggregation, tmp_path
-):
-    grid = federation(clock, 3)
-    strategy = cohort_strategy(
-        FedAvg(),
-        selector,
-        aggregation=aggregation,
-        loss_key="train_loss",
-        folder=tmp_path,
-        num_clients=3,
-    )
-
-    def gone(round, arrays):
-        if round == 0:
-            for node in list(grid.nodes):
-                grid.leave(node)
-
-    result = strategy.start(grid, initial(), num_rounds=2, evaluate_fn=gone)
-    assert same(result.arrays, initial())
-    rows = [json.loads(line) for line in (tmp_path / "rounds.jsonl").read_text().splitlines()]
-    assert [(row["asked"], row["arrived"]) for row in rows] == [([], 0), ([], 0)]
-    assert grid.sent() == []
 
 
 def test_a_client_that_was_lost_is_not_asked_before_a_sign_of_life(clock):

@@ -6,10 +6,9 @@ from authenticated nodes (`flwr supernode register ... --name`), else from the c
 (`client-id` or `partition-id` of its node), else from the node's id, which does not survive a
 restart.
 
-Flower lists a dead node for up to a minute. Therefore a lost client, from which no answer came,
-is not asked again before its node shows a sign of life: a heartbeat (every 30 s) or a new node
-under the same name. So the death of a client costs it one failure, and when it returns it is
-asked again with the weight it had.
+Flower lists a dead node for up to a minute. A lost client, from which no answer came, is not asked
+again before its node shows a sign of life: a heartbeat (every 30 s) or a new node under the same
+name. So death costs a client one failure, and when it returns it has the weight it had.
 """
 
 import heapq
@@ -23,7 +22,7 @@ from typing import Any
 from flwr.serverapp import Grid
 
 from fedcohort.flower.flwr_internals import is_over_network, is_transient
-from fedcohort.flower.identity import MOST_LINES, NodeNames
+from fedcohort.flower.identity import NodeNames, log_lines, natural_key
 from fedcohort.flower.superlink import SuperLink, SuperLinkTrouble
 from fedcohort.flower.verdicts import Verdict
 from fedcohort.flower.workers import Job, Workers
@@ -103,6 +102,17 @@ class ClientRegistry:
         """The number of examples that each client last declared, by index."""
         return [client.examples if client else None for client in self.clients]
 
+    @property
+    def num_nodes(self) -> int:
+        """The number of nodes that were listed last."""
+        return len(self._nodes)
+
+    @property
+    def num_nameless(self) -> int:
+        """The number of listed nodes that have not said which clients they are."""
+        claims = self.node_names.claims(self._nodes)
+        return len(self._nodes) - sum(map(len, claims.values()))
+
     def node(self, index: int) -> int:
         """Return the node that a client is on now."""
         client = self.clients[index]
@@ -115,15 +125,20 @@ class ClientRegistry:
         client = self.clients[index]
         return client.name if client else str(index)
 
-    def refresh(self, grid: Grid, patience: float = PATIENCE) -> None:
+    def refresh(self, grid: Grid, patience: float = PATIENCE) -> bool:
         """Notice who has come and who has left, and ask new nodes who they are.
 
         If the SuperLink has trouble for longer than `patience` seconds, all stays as it was.
+
+        Returns:
+            Whether the SuperLink said who is there.
         """
         try:
             self.assign_nodes(self.list_nodes(grid, patience))
         except SuperLinkTrouble as trouble:
             log.warning("the nodes are those of the last listing: %s", trouble)
+            return False
+        return True
 
     def refresh_if_due(self, grid: Grid) -> None:
         """Refresh unless the last time was a moment ago: a second, or more if there are many.
@@ -180,29 +195,27 @@ class ClientRegistry:
         """
         claims = self.node_names.claims(nodes)
         newcomers = claims.keys() - self._indices.keys()
-        for name in sorted(newcomers, key=lambda name: (_natural_key(name), name)):
+        for name in sorted(newcomers, key=lambda name: (natural_key(name), name)):
             self._add(Client(name))
-        if len(newcomers) > MOST_LINES:
-            log.info("%d clients are known from now on", len(newcomers))
-        else:
-            for name in sorted(newcomers):
-                log.info("client %s is known from now on", name)
+        lines = [f"client {name} is known from now on" for name in sorted(newcomers)]
+        log_lines(lines, f"{len(lines)} clients are known from now on")
 
         def priority(node: int) -> tuple[bool, str, int]:
             return bool(nodes[node].name), nodes[node].last_activated_at, node
 
-        moved = []
+        moves = []
         for client in self.known:
             rivals = sorted(claims.get(client.name, []), key=priority)
             node = rivals[-1] if rivals else None
             if node != client.node:
                 client.node = node
-                moved.append(client)
+                place = "has left" if node is None else f"is on node {node}"
+                moves.append(f"client {client.name} {place}")
             if node is not None:
                 client.sign_of_life = float(nodes[node].online_until)
             if len(rivals) > 1:
                 self._report_rivals(client.name, rivals)
-        _log_moves(moved)
+        log_lines(moves, f"{len(moves)} clients have come or left")
 
     def record_verdict(self, index: int, node: int, verdict: Verdict) -> None:
         """Remember the examples of a client that returned a model, or that a client was lost.
@@ -271,31 +284,3 @@ class ClientRegistry:
             return
         self._reported_rivals.add((name, tuple(rivals)))
         log.warning("client %s is claimed by nodes %s: %d is asked", name, rivals, rivals[-1])
-
-
-def _log_moves(moved: list[Client]) -> None:
-    """Log who came and who left; many at once are one line."""
-    if len(moved) > MOST_LINES:
-        left = sum(client.node is None for client in moved)
-        log.info("%d clients are on new nodes, %d have left", len(moved) - left, left)
-        return
-    for client in moved:
-        if client.node is None:
-            log.info("client %s has left", client.name)
-        else:
-            log.info("client %s is on node %d", client.name, client.node)
-
-
-def _natural_key(name: str) -> list[tuple[int, str]]:
-    """Return a sort key that puts client-2 before client-10.
-
-    Every second part is a number. Numbers are compared by their length first, then by their digits.
-    """
-    key = []
-    for position, part in enumerate(re.split(r"([0-9]+)", name)):
-        if position % 2:
-            digits = part.lstrip("0")
-            key.append((len(digits), digits))
-        else:
-            key.append((0, part))
-    return key

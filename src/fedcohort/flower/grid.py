@@ -10,9 +10,9 @@ from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 
 from fedcohort.checks import check_positive
-from fedcohort.flower.errors import NOT_TAKEN, TROUBLE, error_reply
+from fedcohort.flower.errors import NOT_TAKEN, TROUBLE, UNREADABLE, error_reply
 from fedcohort.flower.flwr_internals import UNDELIVERED, check_flower
-from fedcohort.flower.puller import Puller
+from fedcohort.flower.puller import Failure, Puller
 from fedcohort.flower.superlink import SuperLink, SuperLinkTrouble
 from fedcohort.flower.workers import Workers
 
@@ -218,8 +218,14 @@ class DeadlineGrid(ForwardingGrid):
             replies, failures = puller.pull(message_ids, end)
         except SuperLinkTrouble:
             return []
+        for reply in replies:
+            if reply.has_error() and reply.error.code == TROUBLE:
+                message_id = reply.metadata.reply_to_message_id
+                failures[message_id] = Failure(UNREADABLE, "its error is one of the server's own")
+        replies = [reply for reply in replies if reply.metadata.reply_to_message_id not in failures]
         for message_id, failure in failures.items():
-            replies.append(error_reply(waiting[message_id], failure.code, failure.reason))
+            if message_id in waiting:
+                replies.append(error_reply(waiting[message_id], failure.code, failure.reason))
         for reply in replies:
             waiting.pop(reply.metadata.reply_to_message_id, None)
         return replies

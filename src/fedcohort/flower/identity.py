@@ -9,6 +9,7 @@ again after one minute, two minutes, four minutes, and so on up to an hour.
 """
 
 import logging
+import re
 from collections.abc import Collection, Mapping
 from functools import partial
 from time import monotonic, sleep
@@ -158,11 +159,8 @@ class NodeNames:
             if message.metadata.message_id in accepted:
                 query = Query(message.metadata.dst_node_id, monotonic())
                 self.queries[message.metadata.message_id] = query
-        if len(nodes) > MOST_LINES:
-            log.info("%d nodes are asked which clients they are", len(nodes))
-            return
-        for node in nodes:
-            log.info("node %d is asked which client it is", node)
+        lines = [f"node {node} is asked which client it is" for node in nodes]
+        log_lines(lines, f"{len(lines)} nodes are asked which clients they are")
 
     def _read_answer(self, reply: Message) -> None:
         query = self.queries.pop(reply.metadata.reply_to_message_id, None)
@@ -204,3 +202,26 @@ def _name_in(content: RecordDict) -> str:
     if len(name) > LONGEST_NAME or not name.isprintable():
         return ""
     return name
+
+
+def log_lines(lines: list[str], summary: str) -> None:
+    """Log lines about single nodes or clients, or only the summary if there are many."""
+    if len(lines) > MOST_LINES:
+        lines = [summary]
+    for line in lines:
+        log.info("%s", line)
+
+
+def natural_key(name: str) -> list[tuple[int, str]]:
+    """Return a sort key that puts client-2 before client-10.
+
+    Every second part is a number. Numbers are compared by their length first, then by their digits.
+    """
+    key = []
+    for position, part in enumerate(re.split(r"([0-9]+)", name)):
+        if position % 2:
+            digits = part.lstrip("0")
+            key.append((len(digits), digits))
+        else:
+            key.append((0, part))
+    return key

@@ -56,6 +56,7 @@ def round_row(
     totals: Totals,
     probabilities: dict[str, float] | None,
     troubles: Sequence[str] = (),
+    paused: float = 0.0,
 ) -> dict[str, Any]:
     """Return a round as the journal holds it.
 
@@ -69,6 +70,7 @@ def round_row(
         totals: Counts over all rounds, this one included.
         probabilities: Probability of being asked for every client; None if not known.
         troubles: What went wrong with the SuperLink. The row has "trouble" only if something did.
+        paused: Seconds that the run paused before the round; in the row only if it did.
     """
     asked = []
     for name, probability, verdict in zip(clients, inclusion, verdicts, strict=True):
@@ -96,6 +98,8 @@ def round_row(
     }
     if troubles:
         row["trouble"] = list(troubles)
+    if paused:
+        row["paused"] = round(paused, 3)
     return row
 
 

@@ -182,6 +182,7 @@ class Run:
             wanted=max(announced, len(self.registry.known)),
             wait=self.options.wait,
             deadline=self.options.deadline,
+            partial_start=self.options.partial_start or is_resumed,
         )
 
     def _announce(self, num_rounds: int) -> None:

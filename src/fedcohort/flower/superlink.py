@@ -7,12 +7,12 @@ SuperLink. They pass, and they say nothing about any client.
 import logging
 from collections.abc import Callable
 from time import monotonic, sleep
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from flwr.serverapp import Grid
 
 from fedcohort.flower.flwr_internals import is_over_network, is_transient
-from fedcohort.flower.workers import Workers
+from fedcohort.flower.workers import Job, Workers
 
 T = TypeVar("T")
 log = logging.getLogger("flwr.fedcohort")
@@ -20,6 +20,7 @@ log = logging.getLogger("flwr.fedcohort")
 # All in seconds.
 FIRST_PAUSE = 0.1  # before the second try; each further pause is twice as long
 LONGEST_PAUSE = 2.0
+LEAST_PATIENCE = 1.0  # a call that takes no longer than this is no trouble, however late it is
 MOST_TROUBLES = 5  # how many different troubles of one exchange are kept
 LONGEST_TROUBLE = 200  # characters
 
@@ -48,6 +49,7 @@ class SuperLink:
         self.uses_thread = uses_thread
         self.troubles: list[str] = []
         self._workers = Workers(1)
+        self._abandoned: Job[Any] | None = None  # a call that nobody waits for any more
         self._was_in_trouble = False
 
     def call(self, purpose: str, function: Callable[[], T], end: float) -> T:
@@ -84,11 +86,16 @@ class SuperLink:
     def _call_once(self, function: Callable[[], T], end: float) -> T:
         if not self.uses_thread or not is_over_network(self.grid):
             return function()
+        hangs = self._abandoned is not None and not self._abandoned.is_done
+        if not hangs:
+            end = max(end, monotonic() + LEAST_PATIENCE)
         job = self._workers.submit(function)
-        if not job.wait(end):
-            job.is_cancelled = True
-            raise TimeoutError("no answer in time")
-        return job.result()
+        if job.wait(end):
+            return job.result()
+        job.is_cancelled = True
+        if not hangs:
+            self._abandoned = job
+        raise TimeoutError("no answer in time")
 
     def note_trouble(self, purpose: str, error: Exception) -> str:
         """Remember and log an error that may pass; return it as a sentence."""

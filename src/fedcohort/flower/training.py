@@ -12,7 +12,7 @@ from flwr.serverapp import Grid
 
 from fedcohort.arrays import Ints
 from fedcohort.flower.aggregator import Aggregator
-from fedcohort.flower.availability import wait_for_any_client
+from fedcohort.flower.availability import wait_for_enough
 from fedcohort.flower.clients import ClientRegistry
 from fedcohort.flower.inner_strategy import InnerStrategy
 from fedcohort.flower.journal import Journal, Totals, round_row
@@ -35,6 +35,7 @@ class AskedCohort:
         model: The model that the messages carry.
         probabilities: Each client's probability of being asked, by name; None if not known.
         started_at: When the round began.
+        paused: Seconds that the run paused before the round.
     """
 
     cohort: Cohort
@@ -42,6 +43,7 @@ class AskedCohort:
     model: Model
     probabilities: dict[str, float] | None
     started_at: float
+    paused: float
 
 
 class Training:
@@ -53,7 +55,8 @@ class Training:
         rules: What a reply must keep.
         aggregation: Name of the aggregation rule.
         cohort_size: Number of clients to ask in each round.
-        patience: Seconds to wait for a client if nobody is there.
+        enough: Number of clients that must be there before a round begins.
+        pause: Longest time to wait for them, in seconds.
         deadline: Seconds that a round may take; None for no limit.
 
     Attributes:
@@ -68,7 +71,8 @@ class Training:
         *,
         aggregation: str,
         cohort_size: int,
-        patience: float,
+        enough: int,
+        pause: float,
         deadline: float | None,
     ) -> None:
         self.inner = inner
@@ -76,7 +80,8 @@ class Training:
         self.rules = rules
         self.aggregator = Aggregator(inner, aggregation, rules.examples_key)
         self.cohort_size = cohort_size
-        self.patience = patience
+        self.enough = enough
+        self.pause = pause
         self.deadline = deadline
         self.totals = Totals()
         self.journal = Journal(None)
@@ -101,8 +106,10 @@ class Training:
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> list[Message]:
         """Let the selector choose a cohort, and return the strategy's messages to it."""
+        # The pause is no part of the round, so nobody has less time because of it.
+        paused = wait_for_enough(self.registry, grid, self.enough, self.pause)
         started_at = monotonic()
-        available = self._find_available(grid)
+        available = self._find_available()
         probabilities = self._probabilities(server_round, available)
         cohort = self.selector.select(server_round - 1, available)
 
@@ -110,7 +117,7 @@ class Training:
         messages = self.inner.train_messages(server_round, arrays, config, grid, nodes)
 
         model = model_from_record(arrays)
-        self._asked = AskedCohort(cohort, messages, model, probabilities, started_at)
+        self._asked = AskedCohort(cohort, messages, model, probabilities, started_at, paused)
         return messages
 
     def finish(
@@ -137,11 +144,8 @@ class Training:
         self._write_journal(server_round, asked, verdicts)
         return arrays, metrics
 
-    def _find_available(self, grid: Grid) -> Ints | None:
+    def _find_available(self) -> Ints | None:
         """Return the indices of the clients that are there; None if all of them are."""
-        self.registry.refresh(grid)
-        wait_for_any_client(self.registry, grid, self.patience)
-
         newcomers = len(self.registry) - self.selector.num_clients
         if newcomers > 0:
             self.selector.join(newcomers)
@@ -198,6 +202,7 @@ class Training:
             totals=self.totals,
             probabilities=asked.probabilities,
             troubles=self.troubles,
+            paused=asked.paused,
         )
         self.journal.write(row)
 

@@ -32,6 +32,7 @@ class Job(Generic[T]):
     def run(self) -> None:
         """Call the function, unless the job was cancelled."""
         if self.is_cancelled:
+            self._done.set()
             return
         try:
             self._result = self.function()
