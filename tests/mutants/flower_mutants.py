@@ -61,8 +61,8 @@ MUTANTS = (
     Mutant(
         "the distance of models is the sum of distances of arrays",
         "flower/models.py",
-        "np.sqrt(np.sum(squares))",
-        "np.sum(np.sqrt(squares))",
+        "squares += _squared_distance(model[name], other[name])",
+        "squares = (sqrt(squares) + sqrt(_squared_distance(model[name], other[name]))) ** 2",
         ("tests/flower/test_models.py",),
     ),
     Mutant(
