@@ -174,3 +174,22 @@ def test_a_slow_answer_at_the_deadline_is_no_trouble(clock):
     grid.PullMessages = slow
     (reply,) = DeadlineGrid(grid, 0.05).send_and_receive(messages(11))
     assert verdict_of_error(reply.error).status == "lost"
+
+
+def test_a_newcomer_that_has_answered_is_asked_in_the_next_round(clock):
+    """A look between two rounds waits a moment for the names that are there."""
+    grid, registry = remote(clock, FakeClient("a")), ClientRegistry()
+    registry.refresh(grid)
+    clock.sleep(1.0)
+    registry.refresh(grid)
+    assert registry.available == [0]
+
+
+def test_names_that_take_long_do_not_hold_up_a_look(clock):
+    release = threading.Event()
+    grid, registry, start = remote(clock, FakeClient("a")), ClientRegistry(), clock.now
+    grid.push_messages = lambda sent: release.wait(30)
+    for _ in range(3):
+        registry.refresh(grid)
+    release.set()
+    assert clock.now - start <= 3 * 0.6

@@ -30,6 +30,7 @@ from fedcohort.flower.workers import Job, Workers
 log = logging.getLogger("flwr.fedcohort")
 REFRESH_PAUSE = 1.0  # seconds between two looks at the nodes during a round
 PAUSE_PER_NODE = 0.01  # seconds: a listing has a line for every node, so many are listed less often
+IDENTITY_BUDGET = 0.5  # seconds that a refresh between rounds waits for names
 PATIENCE = 5.0  # seconds that a listing may take if the SuperLink has trouble
 # Seconds. A node that is online for longer has no heartbeat, as in the simulation engine.
 NO_HEARTBEAT = 1e6
@@ -171,7 +172,7 @@ class ClientRegistry:
             "list the nodes", lambda: list(grid.get_nodes()), monotonic() + patience
         )
         self._nodes = {node.node_id: node for node in listed}
-        self.node_names.refresh(grid, self._nodes)
+        self.node_names.refresh(grid, self._nodes, IDENTITY_BUDGET)
         return self._nodes
 
     def _read_listing(self, grid: Grid, listing: Job[list[Any]]) -> None:

@@ -32,16 +32,19 @@ QUERY_TTL = 60.0  # that a node has to answer
 LONGEST_SILENCE = 3600.0  # until a silent node is asked again
 CLOSING = 5.0  # that the end of a run waits for open queries
 
+CLOCK_DIFFERENCE = 5.0  # between the clocks of a client and the server that is worth a warning
+
 MOST_DOWNLOADS = 2  # threads that download answers at the same time
 LONGEST_NAME = 200  # characters
 MOST_LINES = 10  # about single nodes; more at once become one line
 
 
 class Query(NamedTuple):
-    """A node that was asked which client it is, and when."""
+    """A node that was asked which client it is, and when by the monotonic and the wall clock."""
 
     node: int
     asked_at: float
+    created_at: float
 
 
 class NodeNames:
@@ -60,24 +63,32 @@ class NodeNames:
         self.answer_times: list[float] = []
         self._silences: dict[int, int] = {}  # by node, how often it did not answer
         self._ask_again_at: dict[int, float] = {}  # by silent node
+        self._silent_nodes: list[int] = []  # that were not yet warned of
         self._puller: Puller | None = None
         self._workers = Workers(1)
         self._downloaders = Workers(MOST_DOWNLOADS)
         self._exchange: Job[None] | None = None
 
-    def refresh(self, grid: Grid, nodes: Mapping[int, Any]) -> None:
+    def refresh(self, grid: Grid, nodes: Mapping[int, Any], budget: float = 0.0) -> None:
         """Read the answers that have arrived, and ask nodes that have no name yet.
 
-        Over the network this only begins; a later call finds the names.
+        Args:
+            grid: The grid the nodes are connected to.
+            nodes: The connected nodes by id.
+            budget: Seconds to wait for this over the network. What takes longer goes on beside the
+                rounds, and a later call finds the names.
         """
         if not is_over_network(grid):
             self._read_and_ask(grid, nodes)
             return
+        end = monotonic() + budget
         if self._exchange is not None:
-            if not self._exchange.is_done:
+            if not self._exchange.is_done and not (budget and self._exchange.wait(end)):
                 return
             self._exchange.result()  # raises what is no trouble of the SuperLink
         self._exchange = self._workers.submit(partial(self._read_and_ask, grid, nodes))
+        if budget:
+            self._exchange.wait(end)
 
     def claims(self, nodes: Mapping[int, Any]) -> dict[str, list[int]]:
         """Return the nodes by the client name that they claim.
@@ -125,6 +136,7 @@ class NodeNames:
             self._leave_unnamed(self.queries.pop(message_id).node, failure.reason)
         for reply in replies:
             self._read_answer(reply)
+        self._warn_of_silence()
         return True
 
     def _ask_strangers(self, grid: Grid, nodes: Mapping[int, Any]) -> None:
@@ -157,7 +169,8 @@ class NodeNames:
             return
         for message in messages:
             if message.metadata.message_id in accepted:
-                query = Query(message.metadata.dst_node_id, monotonic())
+                metadata = message.metadata
+                query = Query(metadata.dst_node_id, monotonic(), metadata.created_at)
                 self.queries[message.metadata.message_id] = query
         lines = [f"node {node} is asked which client it is" for node in nodes]
         log_lines(lines, f"{len(lines)} nodes are asked which clients they are")
@@ -170,6 +183,7 @@ class NodeNames:
         if not reply.has_error():
             self.names[query.node] = _name_in(reply.content)
             self.answer_times.append(monotonic() - query.asked_at)
+            self._compare_clocks(query, reply.metadata.created_at)
         elif reply.error.code in UNDELIVERED:
             self._note_silence(query.node)
         else:
@@ -180,9 +194,54 @@ class NodeNames:
         silences = self._silences.get(node, 0) + 1
         self._silences[node] = silences
         pause = 0.0
+        if silences == 1:
+            self._silent_nodes.append(node)
         if silences > 1:
             pause = min(QUERY_TTL * 2.0 ** min(silences - 2, 10), LONGEST_SILENCE)
         self._ask_again_at[node] = monotonic() + pause
+
+    def _compare_clocks(self, query: Query, answered_at: float) -> None:
+        """Warn if a client's clock is ahead of the server's, or behind.
+
+        The client wrote its answer after the question and before now, by a clock like ours.
+        """
+        elapsed = monotonic() - query.asked_at
+        ahead = answered_at - (query.created_at + elapsed)
+        behind = query.created_at - answered_at
+        name = self.names[query.node] or str(query.node)
+        if ahead > CLOCK_DIFFERENCE:
+            log.warning(
+                "client %s has a clock that is at least %.0f s ahead of the server's: it has so "
+                "much less time in each round",
+                name,
+                ahead,
+            )
+        elif behind > CLOCK_DIFFERENCE:
+            log.warning(
+                "client %s has a clock that is at least %.0f s behind the server's: it stops so "
+                "much too late, and its answer is then lost",
+                name,
+                behind,
+            )
+
+    def _warn_of_silence(self) -> None:
+        """Log which nodes are not admitted because they do not answer, and why that may be."""
+        silent = self._silent_nodes
+        self._silent_nodes = []
+        if not silent:
+            return
+        listed = ", ".join(map(str, silent[:MOST_LINES]))
+        more = ", …" if len(silent) > MOST_LINES else ""
+        log.warning(
+            "%d nodes are not admitted, because they did not say within %g s which clients they "
+            "are (%s%s); either their app does not start, or their clock is more than %g s ahead "
+            "of the server's",
+            len(silent),
+            QUERY_TTL,
+            listed,
+            more,
+            QUERY_TTL,
+        )
 
     def _leave_unnamed(self, node: int, reason: str) -> None:
         self.names[node] = ""

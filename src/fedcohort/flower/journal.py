@@ -6,7 +6,9 @@ and `fedcohort watch` work without Flower. The state from which a run resumes is
 """
 
 import json
+import logging
 import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +21,10 @@ from fedcohort.flower.verdicts import Verdict
 from fedcohort.lab import folder as run_folder
 from fedcohort.metrics import jain
 
+log = logging.getLogger("flwr.fedcohort")
+# With more clients a row has a summary instead of every client's probability, so that the length of
+# a line does not grow with the federation. The probabilities of those asked stand beside them.
+MOST_PROBABILITIES = 200
 SCALARS = ("success_ratio", "cep", "fairness", "arrived", "seconds")
 
 
@@ -57,6 +63,8 @@ def round_row(
     probabilities: dict[str, float] | None,
     troubles: Sequence[str] = (),
     paused: float = 0.0,
+    resting: Sequence[str] = (),
+    error: str = "",
 ) -> dict[str, Any]:
     """Return a round as the journal holds it.
 
@@ -68,9 +76,14 @@ def round_row(
         verdicts: The verdicts on them.
         known: Names of all clients ever seen.
         totals: Counts over all rounds, this one included.
-        probabilities: Probability of being asked for every client; None if not known.
+        probabilities: Probability of being asked for every client; None if not known. Of more than
+            200 clients the row has only a summary, under "probability_summary".
         troubles: What went wrong with the SuperLink. The row has "trouble" only if something did.
         paused: Seconds that the run paused before the round; in the row only if it did.
+        resting: Names of clients that were not asked because they were rejected too often; the row
+            has the key "resting" only if there are any.
+        error: What the strategy raised when it aggregated; the row has the key "error" only if it
+            did.
     """
     asked = []
     for name, probability, verdict in zip(clients, inclusion, verdicts, strict=True):
@@ -96,10 +109,17 @@ def round_row(
         "fairness": fairness,
         "probabilities": probabilities,
     }
+    if probabilities is not None and len(probabilities) > MOST_PROBABILITIES:
+        row["probabilities"] = None
+        row["probability_summary"] = _summarise(list(probabilities.values()))
     if troubles:
         row["trouble"] = list(troubles)
     if paused:
         row["paused"] = round(paused, 3)
+    if resting:
+        row["resting"] = list(resting)
+    if error:
+        row["error"] = error
     return row
 
 
@@ -155,22 +175,54 @@ class Journal:
             self.scalars.add_scalar(f"probability/{client}", probability, row["round"])
 
 
+def _summarise(probabilities: list[float]) -> dict[str, float]:
+    """Return how many probabilities there are, how many are above 0, and their quartiles."""
+    quartiles = np.quantile(probabilities, [0.0, 0.25, 0.5, 0.75, 1.0])
+    names = ("smallest", "lower_quartile", "median", "upper_quartile", "largest")
+    summary: dict[str, float] = {
+        "clients": len(probabilities),
+        "available": int(np.count_nonzero(probabilities)),
+    }
+    for name, value in zip(names, quartiles.tolist(), strict=True):
+        summary[name] = round(value, 6)
+    return summary
+
+
 def _count_arrived(verdicts: Sequence[Verdict]) -> int:
     return sum(verdict.status == "arrived" for verdict in verdicts)
 
 
 def _truncate(path: Path, done: int) -> None:
-    """Keep the lines of the finished rounds."""
-    kept = [line for line in path.read_text().splitlines() if _round_of(line) <= done]
+    """Keep the lines of the finished rounds; a file with other bytes than text is set aside."""
+    content = path.read_bytes()
+    try:
+        content.decode()
+    except UnicodeDecodeError as error:
+        _set_aside(path, f"byte {error.start} is not UTF-8")
+    kept = [line for line in content.splitlines() if _round_of(line) <= done]
     with atomic_write(path) as draft:
-        draft.write_text("".join(f"{line}\n" for line in kept))
+        draft.write_bytes(b"".join(line + b"\n" for line in kept))
 
 
-def _round_of(line: str) -> float:
-    """Return the round of a line; infinity for a line that a crash cut off."""
+def _set_aside(path: Path, problem: str) -> None:
+    """Keep a copy of a damaged journal under a free name."""
+    number = 1
+    while (copy := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        number += 1
+    shutil.copyfile(path, copy)
+    log.warning(
+        "%s is damaged, %s: unreadable lines are left out; it is kept as %s",
+        path,
+        problem,
+        copy.name,
+    )
+
+
+def _round_of(line: bytes) -> float:
+    """Return the round of a line; infinity for a line that cannot be read."""
     try:
         return int(json.loads(line)["round"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return float("inf")
 
 

@@ -1,10 +1,12 @@
 """A run: begin or resume it, play round after round, save a checkpoint after each, end it."""
 
 import logging
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
+from shutil import disk_usage
 
 from flwr.app import ArrayRecord, ConfigRecord, MetricRecord
 from flwr.serverapp import Grid
@@ -21,6 +23,8 @@ from fedcohort.flower.training import Training
 from fedcohort.lab import folder as run_folder
 
 log = logging.getLogger("flwr.fedcohort")
+CHECKPOINTS = 4  # two generations with what the strategy keeps, about as large as the model each
+SPARE_BYTES = 1_000_000  # for the journal and the rest
 Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
 
 
@@ -73,7 +77,7 @@ class Run:
 
     def play(self, initial: ArrayRecord) -> Result:
         """Play the rounds that are left; return the last model and the metrics of all rounds."""
-        with self._lock_folder():
+        with self._lock_folder(), self._clean_up():
             arrays, done = self._begin(initial)
             self.strategy.summary()
             self._evaluate_on_server(done, arrays)
@@ -86,7 +90,6 @@ class Run:
 
             if done < self.num_rounds:
                 self._save(self.num_rounds, arrays)  # now with the last evaluations
-            self._end()
         self.result.arrays = arrays
         return self.result
 
@@ -137,6 +140,7 @@ class Run:
         options = self.options
         state = None
         if options.folder:
+            self._check_space(options.folder, initial)
             state = checkpoint.load(options.folder, options.resume, model_from_record(initial))
         if state is None:
             self._announce(self.num_rounds)  # so that `fedcohort watch` works while clients connect
@@ -169,9 +173,31 @@ class Run:
             log.info("resumed after round %d from %s", done, options.folder)
 
         journal = Journal(options.folder, done, options.tensorboard)
-        self.training.begin(selector, totals, journal)
+        memory = state.get("replies", {}) if state else {}
+        self.training.begin(selector, totals, journal, memory)
         self._announce(max(self.num_rounds, done))
         return arrays, done
+
+    def _check_space(self, folder: Path, initial: ArrayRecord) -> None:
+        """Notice a folder that is full or cannot be written before anybody is waited for.
+
+        Raises:
+            ValueError: If a checkpoint would not fit into the folder.
+        """
+        needed = sum(array.nbytes for array in model_from_record(initial).values())
+        needed = CHECKPOINTS * needed + SPARE_BYTES
+        probe = folder / ".space"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            free = disk_usage(folder).free
+            probe.write_bytes(b"0")
+            probe.unlink()
+        except OSError as error:
+            raise ValueError(f"folder must be one to write to, got {folder}: {error}") from None
+        if free < needed:
+            raise ValueError(
+                f"folder must have room for {needed:,} bytes, got {folder} with {free:,} free"
+            )
 
     def _gather_clients(self, is_resumed: bool) -> None:
         announced = self.options.num_clients or self.options.cohort_size
@@ -207,16 +233,29 @@ class Run:
             "registry": self.registry.state_dict(),
             "strategy": self.inner.state_dict(),
             "totals": asdict(self.training.totals),
+            "replies": self.training.state_dict(),
             "metrics": checkpoint.plain_metrics(self.result),
             "about": self.options.fixed,
         }
         checkpoint.save(self.options.folder, state)
 
-    def _end(self) -> None:
-        """Leave no open query behind, and give the strategy its own minimums back."""
-        self.registry.node_names.close(self.grid)
-        self.training.journal.close()
-        self.inner.restore_minimums()
+    @contextmanager
+    def _clean_up(self) -> Iterator[None]:
+        """Leave no open query behind, and give the strategy its own minimums back.
+
+        This is done also if the run ends by an exception, which is not replaced by another one.
+        """
+        try:
+            yield
+        except Exception:
+            with suppress(Exception):
+                self.registry.node_names.close(self.grid)
+            raise
+        else:
+            self.registry.node_names.close(self.grid)
+        finally:
+            self.training.journal.close()
+            self.inner.restore_minimums()
 
     def _lock_folder(self) -> AbstractContextManager[None]:
         """Keep other processes out of the folder while the run writes to it."""
