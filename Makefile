@@ -7,7 +7,7 @@ BIN     = $(VENV)/bin
 WORKERS ?= 2
 PYTEST   = $(BIN)/pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: demo flower-demo check test test-packaging docs lint clean
+.PHONY: demo flower-demo check test test-packaging chaos mutants docs lint clean
 
 demo: $(VENV)/.ready-demo
 	$(BIN)/fedcohort compare --out runs/demo --resume
@@ -25,6 +25,14 @@ test: $(VENV)/.ready-test lint
 
 test-packaging: $(VENV)/.ready-test
 	$(BIN)/pytest -m packaging
+
+# A hundred seeded disturbances of real Flower deployments; takes about half an hour.
+chaos: $(VENV)/.ready-test
+	PYTHONPATH=tests $(BIN)/python -m chaos --disturbances 100 --seed 1 --out runs/chaos.json
+
+# Plant one bug after the other and see which tests fail; `make mutants WORDS=flower` takes some.
+mutants: $(VENV)/.ready-test
+	$(BIN)/python tests/mutants/plant.py $(WORDS)
 
 docs: $(VENV)/.ready-test
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

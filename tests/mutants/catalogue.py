@@ -1,0 +1,13 @@
+"""All mutants."""
+
+import flower_mutants
+import lab_mutants
+import paper_mutants
+import selection_mutants
+
+MUTANTS = (
+    *selection_mutants.MUTANTS,
+    *lab_mutants.MUTANTS,
+    *paper_mutants.MUTANTS,
+    *flower_mutants.MUTANTS,
+)
