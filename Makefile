@@ -7,7 +7,7 @@ BIN     = $(VENV)/bin
 WORKERS ?= 2
 PYTEST   = $(BIN)/pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: demo flower-demo check test test-packaging chaos mutants docs lint clean
+.PHONY: demo flower-demo check test fuzz test-packaging chaos mutants docs lint clean
 
 demo: $(VENV)/.ready-demo
 	$(BIN)/fedcohort compare --out runs/demo --resume
@@ -22,6 +22,9 @@ test: $(VENV)/.ready-test lint
 	scripts/install-test-data
 	scripts/install-test-browser
 	$(PYTEST)
+
+fuzz: $(VENV)/.ready-test
+	$(BIN)/python tests/fuzz/run_fuzz.py
 
 test-packaging: $(VENV)/.ready-test
 	$(BIN)/pytest -m packaging

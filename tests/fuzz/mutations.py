@@ -202,7 +202,9 @@ def change_zip(rng: random.Random, content: bytes) -> bytes:
     name = rng.choice(list(members))
     data = members[name]
     header = rng.random() < 0.7
-    members[name] = change_bytes(rng, data[:128]) + data[128:] if header else change_bytes(rng, data)
+    members[name] = (
+        change_bytes(rng, data[:128]) + data[128:] if header else change_bytes(rng, data)
+    )
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for member, value in members.items():

@@ -19,7 +19,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "flower"), str(HERE.parent / "data")]
 
-from fuzz_cases import FAILURES, HANG, OUTCOMES, SECONDS_PER_CASE, SILENT, Surface, Tally, play_case  # noqa: E402, I001
+from fuzz_cases import FAILURES, HANG, OUTCOMES, SECONDS_PER_CASE, SILENT, Surface, Tally, play_case  # noqa: E402
 
 MEMORY = 12 * 2**30  # bytes of address space; PyTorch alone maps several
 SILENCE = 3 * SECONDS_PER_CASE  # seconds without a word after which a process is ended
@@ -107,9 +107,7 @@ def _play_until_silence(surface: Surface, numbers: range, seed: int, tally: Tall
     return following
 
 
-def _add(
-    surface: Surface, tally: Tally, seed: int, number: int, outcome: str, words: str
-) -> None:
+def _add(surface: Surface, tally: Tally, seed: int, number: int, outcome: str, words: str) -> None:
     tally.counts[outcome] += 1
     if outcome in FAILURES and (outcome != SILENT or surface.sealed):
         again = f"--surface '{surface.name}' --seed {seed} --first {number} --cases 1 --here"

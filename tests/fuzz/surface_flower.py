@@ -28,7 +28,18 @@ from fedcohort.flower import CohortStrategy
 
 SIZE = 5
 STRATEGIES = (FedAvg, FedAvg, FedAdam, FedMedian, FedTrimmedAvg)
-NAMES = ("", "w", "b", "arrays", "metrics", "num-examples", "train_loss", "\x00", "\ud800", "x" * 999)
+NAMES = (
+    "",
+    "w",
+    "b",
+    "arrays",
+    "metrics",
+    "num-examples",
+    "train_loss",
+    "\x00",
+    "\ud800",
+    "x" * 999,
+)
 NUMBERS: tuple[Any, ...] = (
     0, 1, -1, 3, 2**31, 2**63 - 1, -(2**63), 0.5, -0.0, 1e308, float("nan"), float("inf"), [],
     [1, 2], [0.5] * 99,
@@ -120,11 +131,11 @@ def strange_reply(rng: random.Random, message: Message) -> Any:
 def strange_array(rng: random.Random, arrays: Any, metrics: Any, parts: Any) -> None:
     name = rng.choice(list(arrays) or ["w"])
     array = arrays.pop(name, Array(np.zeros(3)))
-    how = rng.randrange(6)
+    how = rng.randrange(7)
     if how == 0:
         arrays[rng.choice(NAMES)] = array
     elif how == 1:
-        arrays[name] = Array(change_array(rng, array.numpy()))
+        arrays[name] = Array(change_array(rng, INITIAL.get(name, np.zeros(3))))
     elif how == 2:
         data = change_bytes(rng, array.data[:128]) + array.data[128:]
         arrays[name] = Array(array.dtype, array.shape, array.stype, data)
@@ -132,18 +143,48 @@ def strange_array(rng: random.Random, arrays: Any, metrics: Any, parts: Any) -> 
         stype = rng.choice(("", "torch", "numpy.ndarray"))
         shape = rng.choice(((-1,), (0,), (2, 2), (10**12,), (1,) * 70))
         arrays[name] = Array(rng.choice((*NUMPY_TYPES, "object", "")), shape, stype, array.data)
-    elif how == 4:
-        arrays[name] = Array("float64", (1,), "numpy.ndarray", strange_header(rng))
+    elif how in (4, 5):
+        values = INITIAL.get(name, np.zeros(3))
+        data = strange_header(rng, values)
+        arrays[name] = Array(str(values.dtype), values.shape, "numpy.ndarray", data)
 
 
-def strange_header(rng: random.Random) -> bytes:
-    """Return a .npy file whose header says something strange."""
-    shape = rng.choice(("(-1,)", "(2, -2)", "(10000000000000,)", "()", "(2, 2)", "'x'", "(1.5,)"))
-    dtype = rng.choice(("'<f8'", "'|O'", "[('a', '<f8')]", "'<M8[s]'", "'<U4'", "'nonsense'", "'>f8'"))
-    header = f"{{'descr': {dtype}, 'fortran_order': {rng.choice((True, False, 3))}, 'shape': {shape}, }}"
-    version = rng.choice((b"\x01\x00", b"\x01\x00", b"\x02\x00", b"\x03\x00", b"\x09\x00"))
-    size = len(header).to_bytes(2 if version[0] == 1 else 4, "little")
-    return b"\x93NUMPY" + version + size + header.encode() + bytes(rng.choice((0, 8, 32, 33)))
+def strange_header(rng: random.Random, values: np.ndarray) -> bytes:
+    """Return an array as a .npy file whose header says one or two strange things."""
+    parts = {
+        "dtype": f"'{values.dtype.str}'",
+        "shape": str(values.shape),
+        "order": "False",
+        "version": b"\x01\x00",
+        "data": values.tobytes(),
+    }
+    for _ in range(rng.choice((1, 1, 2))):
+        name = rng.choice(("shape", *parts))
+        parts[name] = rng.choice(STRANGE_PARTS[name])
+    header = (
+        f"{{'descr': {parts['dtype']}, 'fortran_order': {parts['order']}, "
+        f"'shape': {parts['shape']}, }}"
+    )
+    size = len(header).to_bytes(2 if parts["version"][0] == 1 else 4, "little")
+    return b"\x93NUMPY" + parts["version"] + size + header.encode() + parts["data"]
+
+
+STRANGE_PARTS: dict[str, tuple[Any, ...]] = {
+    "dtype": ("'|O'", "[('a', '<f8')]", "'<M8[s]'", "'<U4'", "'nonsense'", "'>f8'", "'<c16'"),
+    "shape": (
+        "(-1,)",
+        "(2, -1)",
+        "(-2, 2)",
+        "(-1, -1)",
+        "(10000000000000,)",
+        "()",
+        "'x'",
+        "(1.5,)",
+    ),
+    "order": ("True", "3", "None"),
+    "version": (b"\x02\x00", b"\x03\x00", b"\x09\x00"),
+    "data": (b"", bytes(8), bytes(33), bytes(999)),
+}
 
 
 def strange_metric(rng: random.Random, arrays: Any, metrics: Any, parts: Any) -> None:
