@@ -3,9 +3,9 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
-# Tests run in two processes; those that start a Flower deployment or a browser stay in one of them.
+# Tests run in two processes, but those that start a Flower federation run alone: they have deadlines.
 WORKERS ?= 2
-PYTEST   = $(BIN)/pytest -n $(WORKERS) --dist loadgroup
+PYTEST   = $(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 .PHONY: demo flower-demo check test fuzz test-packaging chaos mutants docs lint clean
 
@@ -21,7 +21,8 @@ check: $(VENV)/.ready-test lint
 test: $(VENV)/.ready-test lint
 	scripts/install-test-data
 	scripts/install-test-browser
-	$(PYTEST)
+	$(PYTEST) -m 'not packaging and not deployment'
+	$(BIN)/pytest -m deployment
 
 fuzz: $(VENV)/.ready-test
 	$(BIN)/python tests/fuzz/run_fuzz.py

@@ -133,3 +133,9 @@ def test_probabilities_are_recorded_before_every_round_with_the_quota_of_that_ro
     # From round 8 // 4 = 2 on, everyone is asked with 3/8; in float16 that is exact.
     assert (recorded.inclusion[2:] == 3 / 8).all()
     assert (recorded.inclusion[1] != 3 / 8).any()
+
+
+def test_clients_of_a_comparison_answer_at_the_rates_of_the_settings(make_trial):
+    trial = make_trial(rates=(0.0, 1.0))
+    for row in islice(trial.durations(), 8):
+        np.testing.assert_array_equal(np.isfinite(row), np.tile(np.arange(8) >= 4, (8, 1)))

@@ -3,6 +3,7 @@
 import flower_mutants
 import lab_mutants
 import paper_mutants
+import reports_mutants
 import selection_mutants
 
 MUTANTS = (
@@ -10,4 +11,5 @@ MUTANTS = (
     *lab_mutants.MUTANTS,
     *paper_mutants.MUTANTS,
     *flower_mutants.MUTANTS,
+    *reports_mutants.MUTANTS,
 )

@@ -6,7 +6,9 @@ and `fedcohort watch` work without Flower. The state from which a run resumes is
 """
 
 import json
+import logging
 import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +21,7 @@ from fedcohort.flower.verdicts import Verdict
 from fedcohort.lab import folder as run_folder
 from fedcohort.metrics import jain
 
+log = logging.getLogger("flwr.fedcohort")
 SCALARS = ("success_ratio", "cep", "fairness", "arrived", "seconds")
 
 
@@ -54,6 +57,8 @@ def round_row(
     known: Sequence[str],
     totals: Totals,
     probabilities: dict[str, float] | None,
+    resting: Sequence[str] = (),
+    error: str = "",
 ) -> dict[str, Any]:
     """Return a round as the journal holds it.
 
@@ -66,6 +71,10 @@ def round_row(
         known: Names of all clients ever seen.
         totals: Counts over all rounds, this one included.
         probabilities: Probability of being asked for every client; None if not known.
+        resting: Names of clients that were not asked because they were rejected too often; the row
+            has the key "resting" only if there are any.
+        error: What the strategy raised when it aggregated; the row has the key "error" only if it
+            did.
     """
     asked = []
     for name, probability, verdict in zip(clients, inclusion, verdicts, strict=True):
@@ -81,7 +90,7 @@ def round_row(
 
     counts = np.array([totals.asked.get(name, 0) for name in known], dtype=np.int64)
     fairness = float(jain(counts)) if counts.size else 1.0
-    return {
+    row = {
         "round": server_round,
         "seconds": round(seconds, 3),
         "asked": asked,
@@ -91,6 +100,11 @@ def round_row(
         "fairness": fairness,
         "probabilities": probabilities,
     }
+    if resting:
+        row["resting"] = list(resting)
+    if error:
+        row["error"] = error
+    return row
 
 
 def write_announcement(folder: Path | None, about: dict[str, Any]) -> None:
@@ -150,17 +164,36 @@ def _count_arrived(verdicts: Sequence[Verdict]) -> int:
 
 
 def _truncate(path: Path, done: int) -> None:
-    """Keep the lines of the finished rounds."""
-    kept = [line for line in path.read_text().splitlines() if _round_of(line) <= done]
+    """Keep the lines of the finished rounds; a file with other bytes than text is set aside."""
+    content = path.read_bytes()
+    try:
+        content.decode()
+    except UnicodeDecodeError as error:
+        _set_aside(path, f"byte {error.start} is not UTF-8")
+    kept = [line for line in content.splitlines() if _round_of(line) <= done]
     with atomic_write(path) as draft:
-        draft.write_text("".join(f"{line}\n" for line in kept))
+        draft.write_bytes(b"".join(line + b"\n" for line in kept))
 
 
-def _round_of(line: str) -> float:
-    """Return the round of a line; infinity for a line that a crash cut off."""
+def _set_aside(path: Path, problem: str) -> None:
+    """Keep a copy of a damaged journal under a free name."""
+    number = 1
+    while (copy := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        number += 1
+    shutil.copyfile(path, copy)
+    log.warning(
+        "%s is damaged, %s: unreadable lines are left out; it is kept as %s",
+        path,
+        problem,
+        copy.name,
+    )
+
+
+def _round_of(line: bytes) -> float:
+    """Return the round of a line; infinity for a line that cannot be read."""
     try:
         return int(json.loads(line)["round"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return float("inf")
 
 
