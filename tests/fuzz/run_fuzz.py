@@ -22,8 +22,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "flower"), str(HERE.parent / "data"
 from fuzz_cases import FAILURES, HANG, OUTCOMES, SECONDS_PER_CASE, SILENT, Surface, Tally, play_case  # noqa: E402
 
 MEMORY = 12 * 2**30  # bytes of address space; PyTorch alone maps several
-SILENCE = 3 * SECONDS_PER_CASE  # seconds without a word after which a process is ended
-START = 180  # seconds in which a process must have prepared itself
+SILENCE = 2 * SECONDS_PER_CASE  # seconds without a word after which a process is ended
+START = 300  # seconds in which a process must have prepared itself
 MAX_SHOWN = 5  # failures shown in full per surface
 MAX_RESTARTS = 20
 
