@@ -11,6 +11,7 @@ from helpers import client_names, cohort_strategy, gather, initial
 
 from fedcohort.flower.availability import wait_for_clients, wait_for_enough
 from fedcohort.flower.clients import ClientRegistry
+from fedcohort.flower.superlink import SuperLinkTrouble
 
 
 def test_a_short_wait_is_long_enough_for_those_who_are_there(clock):
@@ -104,3 +105,19 @@ def test_gathering_waits_no_longer_than_needed(clock):
     assert client_names(registry) == ["a", "b", "c"]
     assert 2.0 <= clock.now - start <= 2.5
     assert registry.node_names.answer_times == pytest.approx([0.05] * 3, abs=0.11)
+
+
+class BusyAtTheEnd(ClientRegistry):
+    """A registry whose SuperLink takes longer than the last second of a wait."""
+
+    def list_nodes(self, grid, patience=60.0):
+        if patience < 1.0:
+            raise SuperLinkTrouble("cannot list the nodes: no answer in time")
+        return super().list_nodes(grid, patience)
+
+
+def test_a_superlink_that_is_busy_when_the_wait_ends_costs_nobody_who_was_there(clock):
+    """Found by chaos: with two clients gone for good, no resume survived a busy SuperLink."""
+    registry = BusyAtTheEnd(3)
+    wait_for_clients(registry, federation(clock, 2), wanted=3, seconds=10.0)
+    assert len(registry.available) == 2

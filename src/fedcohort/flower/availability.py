@@ -104,7 +104,10 @@ def wait_for_clients(registry: ClientRegistry, grid: Grid, wanted: int, seconds:
         if len(claims) >= wanted and (is_number_announced or identified == len(nodes)):
             break
         sleep(max(LOOK_PAUSE, PAUSE_PER_NODE * len(nodes)))
-        nodes = registry.list_nodes(grid, max(0.0, end - monotonic()))
+        try:
+            nodes = registry.list_nodes(grid, max(0.0, end - monotonic()))
+        except SuperLinkTrouble:
+            break  # the time is up, and those who were listed before count
     registry.assign_nodes(nodes)
 
 
