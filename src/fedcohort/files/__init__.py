@@ -4,7 +4,7 @@ These modules know formats (npz, JSON, TOML, CSV, safetensors) and no file names
 folder holds is known to `fedcohort.lab.folder` alone.
 """
 
-from fedcohort.files.arrays import load_arrays, save_arrays
+from fedcohort.files.arrays import check_plain, load_arrays, save_arrays
 from fedcohort.files.paths import atomic_write, check_file, check_folder, digest_file, locked
 from fedcohort.files.state import load_state, save_state
 from fedcohort.files.text import (
@@ -22,6 +22,7 @@ __all__ = [
     "atomic_write",
     "check_file",
     "check_folder",
+    "check_plain",
     "digest_file",
     "load_arrays",
     "load_state",
