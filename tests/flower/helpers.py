@@ -140,6 +140,7 @@ def journal(folder):
     rows = [json.loads(line) for line in (folder / "rounds.jsonl").read_text().splitlines()]
     for row in rows:
         row.pop("seconds")
+        row.pop("fedcohort-sha256", None)
         for asked in row["asked"]:
             asked.pop("seconds")
     return rows

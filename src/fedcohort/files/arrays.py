@@ -1,7 +1,6 @@
 """Arrays in npz files, without pickle."""
 
 import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,13 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedcohort.files.paths import atomic_write
-
-UNREADABLE = (OSError, ValueError, EOFError, TypeError, zlib.error, zipfile.BadZipFile)
+from fedcohort.files.seal import ZIP_COMMENT, check_file, sealed_write
 
 
 def save_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Write named arrays as one compressed npz file.
+    """Write named arrays as one compressed npz file, sealed.
 
     Args:
         path: The file to write.
@@ -27,8 +24,11 @@ def save_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     for name, values in arrays.items():
         if values.dtype.hasobject:
             raise ValueError(f"{path} cannot keep {name!r}, an array of objects")
-    with atomic_write(path) as draft, draft.open("wb") as file:
-        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # no array is called "file"
+    with sealed_write(path) as draft:
+        with draft.open("wb") as file:
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # none is called "file"
+        with zipfile.ZipFile(draft, "a") as archive:
+            archive.comment = ZIP_COMMENT.encode()
 
 
 def load_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
@@ -41,10 +41,12 @@ def load_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
         ValueError: If the file is missing, damaged, or holds anything but plain arrays.
     """
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-    except UNREADABLE as error:
-        reason = str(error)
+        with path.open("rb") as file:
+            check_file(file, ".npz")
+            with np.load(file, allow_pickle=False) as stored:
+                arrays = {name: stored[name] for name in stored.files}
+    except Exception as error:  # The readers of zip and npy raise many kinds for a damaged file.
+        reason = str(error) or type(error).__name__
         if "pickle" in reason:
             # NumPy's own message advises to trust the file.
             reason = "objects, not arrays of numbers or words"

@@ -5,7 +5,6 @@ and `fedcohort watch` work without Flower. The state from which a run resumes is
 `checkpoint.py`.
 """
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.files import atomic_write
+from fedcohort.files import to_json_line
 from fedcohort.flower.verdicts import Verdict
 from fedcohort.lab import folder as run_folder
 from fedcohort.metrics import jain
@@ -119,15 +118,14 @@ class Journal:
         self.path = run_folder.journal_path(folder)
         if tensorboard:
             self.scalars = _tensorboard_writer(folder / "tensorboard", done)
-        if self.path.exists():
-            _truncate(self.path, done)
+        run_folder.trim_journal(folder, done)
 
     def write(self, row: dict[str, Any]) -> None:
         """Add a round; when this returns, the line is on disk."""
         if self.path:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a") as file:
-                file.write(json.dumps(row) + "\n")
+                file.write(to_json_line(row))
                 file.flush()
                 os.fsync(file.fileno())
         if self.scalars:
@@ -147,21 +145,6 @@ class Journal:
 
 def _count_arrived(verdicts: Sequence[Verdict]) -> int:
     return sum(verdict.status == "arrived" for verdict in verdicts)
-
-
-def _truncate(path: Path, done: int) -> None:
-    """Keep the lines of the finished rounds."""
-    kept = [line for line in path.read_text().splitlines() if _round_of(line) <= done]
-    with atomic_write(path) as draft:
-        draft.write_text("".join(f"{line}\n" for line in kept))
-
-
-def _round_of(line: str) -> float:
-    """Return the round of a line; infinity for a line that a crash cut off."""
-    try:
-        return int(json.loads(line)["round"])
-    except (ValueError, KeyError, TypeError):
-        return float("inf")
 
 
 def _tensorboard_writer(folder: Path, done: int) -> Any:

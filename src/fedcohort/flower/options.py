@@ -21,6 +21,7 @@ class RunOptions:
     wait: float
     folder: Path | None
     resume: bool
+    from_previous: bool
     tensorboard: bool
 
     @property

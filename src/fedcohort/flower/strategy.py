@@ -47,6 +47,8 @@ class CohortStrategy(Strategy):
         wait: Seconds to wait for clients before the first round.
         folder: Folder for checkpoint and journal; None keeps nothing.
         resume: Whether to continue the run in the folder.
+        from_previous: Whether to resume from the checkpoint before the last one, if the last one
+            is damaged or missing. The damaged one is set aside.
         tensorboard: Whether to write scalars for TensorBoard into the folder.
 
     Raises:
@@ -77,6 +79,7 @@ class CohortStrategy(Strategy):
         wait: float = 60.0,
         folder: str | Path | None = None,
         resume: bool = False,
+        from_previous: bool = False,
         tensorboard: bool = False,
     ) -> None:
         selection.check_selector(selector, keeps_state=folder is not None)
@@ -90,6 +93,8 @@ class CohortStrategy(Strategy):
             check_folder("folder", Path(folder))
         elif resume or tensorboard:
             raise ValueError("folder must be given for resume and tensorboard, got None")
+        if from_previous and not resume:
+            raise ValueError("resume must be true where from_previous is, got False")
 
         self.strategy = strategy
         self.options = RunOptions(
@@ -103,6 +108,7 @@ class CohortStrategy(Strategy):
             wait=check_positive("wait", wait),
             folder=None if folder is None else Path(folder),
             resume=resume,
+            from_previous=from_previous,
             tensorboard=tensorboard,
         )
 
