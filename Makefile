@@ -3,11 +3,11 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
-# Tests run in two processes; those that start a Flower deployment or a browser stay in one of them.
+# Tests run in two processes, but those that start a Flower federation run alone: they have deadlines.
 WORKERS ?= 2
-PYTEST   = $(BIN)/pytest -n $(WORKERS) --dist loadgroup
+PYTEST   = $(BIN)/pytest -n $(WORKERS) --dist loadfile
 
-.PHONY: demo flower-demo check test test-packaging docs lint clean
+.PHONY: demo flower-demo check test test-packaging chaos mutants docs lint clean
 
 demo: $(VENV)/.ready-demo
 	$(BIN)/fedcohort compare --out runs/demo --resume
@@ -21,10 +21,19 @@ check: $(VENV)/.ready-test lint
 test: $(VENV)/.ready-test lint
 	scripts/install-test-data
 	scripts/install-test-browser
-	$(PYTEST)
+	$(PYTEST) -m 'not packaging and not deployment'
+	$(BIN)/pytest -m deployment
 
 test-packaging: $(VENV)/.ready-test
 	$(BIN)/pytest -m packaging
+
+# A hundred seeded disturbances of real Flower deployments; takes about half an hour.
+chaos: $(VENV)/.ready-test
+	PYTHONPATH=tests $(BIN)/python -m chaos --disturbances 100 --seed 1 --out runs/chaos.json
+
+# Plant one bug after the other and see which tests fail; `make mutants WORDS=flower` takes some.
+mutants: $(VENV)/.ready-test
+	$(BIN)/python tests/mutants/plant.py $(WORDS)
 
 docs: $(VENV)/.ready-test
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

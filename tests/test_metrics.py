@@ -230,6 +230,14 @@ def test_the_bounds_of_two_clients_are_the_ones_worked_out_by_hand():
     assert robust_bound(0.5, spare, floors, 2) == pytest.approx(1 + 4 * log(2))
 
 
+def test_the_corrected_bound_of_a_changing_quota_takes_the_largest_rho():
+    # K = 10, k = 4, phi = 0 and 1/2: R = 4 and 2, sigma = 0 and 0.2, rho = 4 and 2 / 0.8 = 2.5.
+    # A fixed q_i is at most the least 1 / rho, which is 1/4.
+    spare, floors = spare_and_floors(np.array([0.0, 0.5]), 10, 4)
+    expected = 0.5 * 6 + 10 / 0.5 * log(10 / 4)
+    assert corrected_bound(0.5, spare, floors, 10) == pytest.approx(expected)
+
+
 def test_nothing_is_lost_where_nothing_is_spare():
     spare, floors = spare_and_floors(np.ones(7), 10, 4)
     assert corrected_bound(0.5, spare, floors, 10) == 0

@@ -64,3 +64,29 @@ def test_another_seed_gives_another_partition(name):
 def test_what_cannot_be_dealt_is_refused(name, labels, clients, wish, message):
     with pytest.raises(ValueError, match=message):
         PARTITIONS[name](labels, clients, stream(0, "partition"), samples_per_client=wish)
+
+
+@pytest.mark.parametrize("name", ["iid", "primary-label", "dirichlet", "shards"])
+def test_samples_of_a_label_are_dealt_in_random_order(name):
+    # All samples bear one label. Dealt in the order of the file, neighbours would nearly always
+    # share an owner; at random a pair does with the chance sum n (n - 1) / (N (N - 1)).
+    count = 4000
+    parts = PARTITIONS[name](np.zeros(count, int), 5, stream(0, "partition"))
+    owners = np.empty(count, int)
+    for client, samples in enumerate(parts):
+        owners[samples] = client
+    sizes = np.array(sizes_of(parts))
+    chance = (sizes * (sizes - 1)).sum() / (count * (count - 1))
+    share = (owners[1:] == owners[:-1]).mean()
+    assert abs(share - chance) <= 5 * np.sqrt(chance * (1 - chance) / (count - 1))
+
+
+@pytest.mark.parametrize("name", ["iid", "primary-label", "dirichlet", "shards"])
+def test_samples_that_are_left_over_are_left_over_at_random(name):
+    count = 4000
+    parts = PARTITIONS[name](
+        np.zeros(count, int), 5, stream(0, "partition"), samples_per_client=400
+    )
+    dealt = np.concatenate(parts)
+    in_first_half = (dealt < count // 2).sum()  # hypergeometric: 2000 of 4000 are dealt
+    assert abs(in_first_half - 1000) <= 5 * np.sqrt(2000 * 0.25 * 0.5)

@@ -129,6 +129,29 @@ def test_a_line_that_is_no_round_is_dropped(tmp_path, cut):
     assert [row["round"] for row in written(tmp_path)] == [1, 2]
 
 
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_journal_with_bytes_that_are_no_text_is_set_aside_and_read_as_far_as_possible(
+    tmp_path, logged, place
+):
+    first, second = (json.dumps(row).encode() for row in rows(1, 2))
+    lines = [first, second]
+    lines.insert(place, b'{"round": 1, "note": "\xff\xfe"}')
+    damaged = b"\n".join(lines) + b"\n"
+    (tmp_path / "rounds.jsonl").write_bytes(damaged)
+    with pytest.raises(ValueError, match=r"rounds\.jsonl must hold .*from_previous=True sets"):
+        Journal(tmp_path, done=2)
+    assert (tmp_path / "rounds.jsonl").read_bytes() == damaged
+    Journal(tmp_path, done=2, repair=True)
+    assert [row["round"] for row in written(tmp_path)] == [1, 2]
+    assert (tmp_path / "rounds.jsonl.damaged-1").read_bytes() == damaged
+    assert sum("rounds.jsonl is damaged" in line for line in logged) == 1
+
+    (tmp_path / "rounds.jsonl").write_bytes(b"\x80" + damaged)
+    Journal(tmp_path, done=2, repair=True)
+    assert (tmp_path / "rounds.jsonl.damaged-1").read_bytes() == damaged
+    assert (tmp_path / "rounds.jsonl.damaged-2").read_bytes() == b"\x80" + damaged
+
+
 def test_a_last_line_without_its_end_is_kept_if_it_is_whole(tmp_path):
     (tmp_path / "rounds.jsonl").write_text(json.dumps(rows(1)[0]))
     Journal(tmp_path, done=1).write(rows(2)[0])

@@ -61,3 +61,27 @@ def test_a_model_comes_back_from_a_record_to_the_bit():
         for name in SENT
     )
     assert back["steps"].shape == ()
+
+
+def test_the_norm_of_an_array_in_another_memory_order_is_the_same():
+    values = np.arange(6.0).reshape(2, 3)
+    moved = {"w": np.asfortranarray(values + 2.0)}
+    assert distance(moved, {"w": values}) == pytest.approx(np.sqrt(24))
+
+
+def test_the_norm_counts_the_imaginary_part():
+    assert distance({"w": np.array([3 + 4j])}, {"w": np.array([0j])}) == 5.0
+
+
+def test_a_distance_too_large_for_a_float_is_infinite():
+    assert distance({"w": np.array([1.5e308])}, {"w": np.array([-1.5e308])}) == np.inf
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"), [(2.0**63, np.int64), (-(2.0**64), np.int64), (256.0, np.uint8)]
+)
+def test_whole_numbers_that_do_not_fit_are_an_error(value, dtype):
+    with pytest.raises(ValueError, match="do not fit into"):
+        cast_model({"n": np.array([value])}, {"n": np.array([0], dtype)})
+    kept = cast_model({"n": np.array([255.0])}, {"n": np.array([0], np.uint8)})
+    assert kept["n"].tolist() == [255]

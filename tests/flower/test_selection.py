@@ -10,6 +10,7 @@ from flwr.serverapp.strategy import (
 from helpers import cohort_strategy, initial
 
 from fedcohort.flower import CohortStrategy
+from fedcohort.flower.selection import build_selector
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.registry import Federation, make_selector
 
@@ -67,3 +68,12 @@ def test_the_cohort_size_of_a_selector_of_ones_own_cannot_be_another(clock):
     with pytest.raises(ValueError, match="cohort_size must be the selector's, 2, got 3"):
         CohortStrategy(FedAvg(), E3CS(5, 2, rng=0), 3)
     assert CohortStrategy(FedAvg(), E3CS(5, 2, rng=0), 2).options.cohort_size == 2
+
+
+def test_as_many_clients_join_a_selector_as_it_lacks():
+    own = E3CS(3, 2, rng=0)
+    built = build_selector(own, num_clients=7, cohort_size=2, seed=0, horizon=5)
+    assert built is own
+    assert built.num_clients == 7
+    same = build_selector(own, num_clients=7, cohort_size=2, seed=0, horizon=5)
+    assert same.num_clients == 7

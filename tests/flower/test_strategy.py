@@ -5,6 +5,7 @@ from math import inf
 
 import pytest
 from fakes import (
+    FakeClient,
     federation,
     model_of,
     same,
@@ -113,3 +114,39 @@ def test_the_model_given_is_not_changed(clock):
     assert {name: array.tolist() for name, array in model_of(given).items()} == {
         name: array.tolist() for name, array in INITIAL.items()
     }
+
+
+@pytest.mark.parametrize("when", [0, 1])
+def test_a_run_that_ends_by_an_exception_is_cleaned_up(clock, when):
+    grid, inner = federation(clock, 5), FedAvg(min_train_nodes=4, min_evaluate_nodes=5)
+    clock.after(0.5, lambda: grid.join(200, FakeClient("9", query_delay=20.0)))
+    for client in list(grid.clients.values()):
+        client.delay = 2.0
+    run = cohort_strategy(inner, cohort_size=2)
+    closed = []
+
+    def evaluate(round, arrays):
+        run.training.journal.close = lambda: closed.append(True)
+        if round == when:
+            raise KeyError("the user's own evaluation")
+
+    with pytest.raises(KeyError, match="the user's own evaluation"):
+        run.start(grid, initial(), num_rounds=3, evaluate_fn=evaluate)
+    assert (inner.min_train_nodes, inner.min_evaluate_nodes) == (4, 5)
+    assert closed == [True]
+    assert grid.left_behind == []
+
+
+def test_an_error_while_cleaning_up_does_not_hide_the_one_that_ended_the_run(clock, monkeypatch):
+    run = cohort_strategy()
+
+    def fail(*_):
+        raise ConnectionError("the SuperLink is gone")
+
+    monkeypatch.setattr(run.registry.node_names, "close", fail)
+
+    def evaluate(round, arrays):
+        raise KeyError("first")
+
+    with pytest.raises(KeyError, match="first"):
+        run.start(federation(clock, 3), initial(), num_rounds=1, evaluate_fn=evaluate)

@@ -1,5 +1,8 @@
 """What a strategy keeps between rounds."""
 
+import random
+from collections import Counter, deque
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -17,7 +20,13 @@ from helpers import INITIAL, ROUNDS, fails, play
 
 from fedcohort.flower import CohortStrategy, checkpoint
 from fedcohort.flower.models import model_from_record
-from fedcohort.flower.strategy_state import load_state, read_numbers, save_state
+from fedcohort.flower.strategy_state import (
+    copy_attributes,
+    load_state,
+    read_numbers,
+    restore_attributes,
+    save_state,
+)
 
 
 def test_whole_numbers_of_a_strategy_stay_whole_and_new_ones_are_kept(clock, tmp_path):
@@ -90,3 +99,56 @@ def test_settings_of_the_strategy_that_did_not_change_are_those_given_now(clock,
 def test_a_strategy_without_moments_goes_on_from_one_that_had_some(clock, tmp_path):
     play(federation(clock, 6, fails), tmp_path, make=FedAdam, rounds=2)
     assert len(play(federation(clock, 6, fails), tmp_path, make=FedAvg, resume=True)[2]) == ROUNDS
+
+
+@dataclass
+class Notes:
+    rounds: list[int] = field(default_factory=list)
+
+
+def test_all_that_an_aggregation_changes_is_put_back_as_often_as_needed():
+    def change():
+        strategy.nested["a"]["b"].append(1)
+        strategy.recent.append(2)
+        strategy.seen.add(3)
+        strategy.counts["x"] += 1
+        strategy.notes.rounds.append(4)
+        strategy.moments[0][:] = 9.0
+        strategy.pair[0].append(5)
+        strategy.rng.random()
+        strategy.chance.random()
+        strategy.strategy.momentum_vector = [np.ones(1)]
+        strategy.new = True
+        strategy.step += 1
+
+    inner = FedAvgM(server_momentum=0.5)
+    strategy = DifferentialPrivacyServerSideFixedClipping(inner, 0.0, 2.0, 3)
+    strategy.nested = {"a": {"b": []}}
+    strategy.recent = deque([1], maxlen=3)
+    strategy.seen = {1}
+    strategy.counts = Counter("xy")
+    strategy.notes = Notes([1])
+    strategy.moments = [np.zeros(2)]
+    strategy.pair = ([], 1)
+    strategy.rng = np.random.default_rng(3)
+    strategy.chance = random.Random(3)
+    strategy.step = 0
+    strategy.shared = strategy.nested["a"]
+    strategy.file = file = object()  # stands for what cannot be copied
+
+    copies = copy_attributes(strategy)
+    for _ in range(2):
+        change()
+        restore_attributes(strategy, copies)
+        assert strategy.nested == {"a": {"b": []}}
+        assert strategy.shared is strategy.nested["a"]
+        assert (list(strategy.recent), strategy.recent.maxlen) == ([1], 3)
+        assert (strategy.seen, strategy.counts, strategy.step) == ({1}, Counter("xy"), 0)
+        assert (strategy.notes, strategy.pair) == (Notes([1]), ([], 1))
+        assert strategy.moments[0].tolist() == [0.0, 0.0]
+        assert strategy.strategy is inner
+        assert not inner.momentum_vector
+        assert strategy.file is file
+        assert not hasattr(strategy, "new")
+    assert strategy.rng.random() == np.random.default_rng(3).random()
+    assert strategy.chance.random() == random.Random(3).random()

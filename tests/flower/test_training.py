@@ -314,3 +314,14 @@ def test_limits_reach_the_judge(clock):
         selector=selector, cohort_size=None, limits=Limits(least_examples=2, most_examples=2)
     ).start(grid, initial(), num_rounds=1)
     assert selector.outcomes == [{0: False, 1: True, 2: False}]
+
+
+def test_the_journal_has_the_probabilities_with_which_the_round_was_drawn(clock, tmp_path):
+    strategy = cohort_strategy(selector="e3cs-inc", num_clients=8, folder=tmp_path)
+    strategy.start(federation(clock, 8), initial(), num_rounds=8)
+    lines = (tmp_path / "rounds.jsonl").read_text().splitlines()
+    probabilities = [set(json.loads(line)["probabilities"].values()) for line in lines]
+    # Of eight rounds the third is the first in which the quota gives everyone 3/8. In the second
+    # those who arrived in the first are more likely than the others.
+    assert len(probabilities[1]) > 1
+    assert probabilities[2:] == [{0.375}] * 6

@@ -11,8 +11,6 @@ from fedcohort.flower.limits import Limits, ReplyRules
 from fedcohort.flower.verdicts import (
     judge_evaluations,
     judge_training,
-    schema,
-    usual_schema,
     verdict_of_error,
 )
 
@@ -130,12 +128,12 @@ def test_a_config_in_the_reply_does_no_harm():
     ]
 
 
-def test_of_two_schemas_as_common_the_first_counts():
-    assert [verdict.status for verdict in round_of(plain(a=1), plain(b=1))] == [
-        "arrived",
-        "rejected",
-    ]
-    assert usual_schema([plain(b=1), plain(a=1), plain(a=2)]) == schema(plain(a=9))
+@pytest.mark.parametrize("contents", [(plain(a=1), plain(b=1)), (plain(b=1), plain(a=1))])
+def test_of_two_layouts_as_common_both_count_without_the_metrics_of_one(contents):
+    verdicts = round_of(*contents)
+    assert [verdict.status for verdict in verdicts] == ["arrived", "arrived"]
+    for verdict in verdicts:
+        assert dict(verdict.reply.content["metrics"]) == {"num-examples": 4}
 
 
 def test_broken_replies_have_no_say_in_what_is_usual():

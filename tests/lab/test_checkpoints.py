@@ -83,23 +83,22 @@ def is_same(found, expected):
 
 @pytest.mark.slow
 @every_kind
-def test_every_single_flipped_bit_is_refused_or_changes_nothing(folder, kind):
-    make, load = KINDS[kind]
+def test_every_single_flipped_bit_is_refused_by_name(folder, kind):
+    _, load = KINDS[kind]
     whole = last(folder).read_bytes()
-    accepted = 0
+    accepted = []
     for place in range(len(whole)):
         for bit in range(8):
             changed = bytearray(whole)
             changed[place] ^= 1 << bit
             last(folder).write_bytes(changed)
+            message = str(last(folder))
             try:
-                found = load(folder)
+                accepted.append(load(folder))
             except ValueError as error:
-                assert str(last(folder)) in str(error)
-            else:
-                assert is_same(found, make(4))
-                accepted += 1
-    assert accepted == 0
+                message = str(error)
+            assert str(last(folder)) in message
+    assert accepted == []
 
 
 @every_kind

@@ -157,3 +157,25 @@ def test_a_group_holds_the_rows_of_each_selector_and_has_one_label():
 def test_a_label_names_mu_only_where_there_are_several():
     config = ComparisonConfig(partitions=("iid",), aggregations=("paper",))
     assert [group.label for group in run_groups(config)] == ["iid data, paper rule"]
+
+
+def test_whole_numbers_are_kept_as_floats_where_a_setting_is_a_number():
+    config = ComparisonConfig(mus=(0, 2), deadline=3, server_rate=2**70, eta=1, rates=(1, 0.5))
+    assert repr(config.mus) == "(0.0, 2.0)"
+    assert repr(config.deadline) == "3.0"
+    assert repr(config.server_rate) == repr(float(2**70))
+    assert repr(config.eta) == "1.0"
+    assert repr(config.rates) == "(1.0, 0.5)"
+
+
+@pytest.mark.parametrize("value", [0, -1, float("nan"), float("-inf"), 10**400])
+def test_max_norm_is_a_number_above_zero(value):
+    with pytest.raises(ValueError, match="max_norm must be a finite number above 0"):
+        ComparisonConfig(max_norm=value)
+
+
+@pytest.mark.parametrize("value", ["a\0.npz", "bad-\udcff.npz"])
+@pytest.mark.parametrize("name", ["dataset", "world_file", "device"])
+def test_a_name_that_no_settings_file_can_hold_is_refused(name, value):
+    with pytest.raises(ValueError, match=f"{name} must be text in UTF-8 without zero bytes"):
+        ComparisonConfig(**{name: value})

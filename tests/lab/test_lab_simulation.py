@@ -9,6 +9,7 @@ from fedcohort.lab import simulation
 from fedcohort.lab.config import SimulationConfig
 from fedcohort.lab.simulation import SimulationResult, collect
 from fedcohort.lab.summary import simulation_rows
+from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.protocol import Cohort
 from fedcohort.selection.registry import SELECTORS
 from fedcohort.selection.sampling import SAMPLERS
@@ -192,3 +193,20 @@ def test_progress_is_told_in_order_and_reaches_the_end():
 def test_a_wrong_setting_is_refused_before_anything_runs(change, message):
     with pytest.raises(ValueError, match=message):
         replace(TINY, **change)
+
+
+def test_selectors_learn_at_the_rate_of_the_settings():
+    config = replace(TINY, selectors=("e3cs-0",), eta=3.0)
+    selector = E3CS(TINY.clients, TINY.cohort, rng=TINY.seed_list, eta=3.0)
+    rates = class_rates(TINY.clients, TINY.rates)
+    world = bernoulli(rates, TINY.seed_list)
+    expected = collect(selector, world, rates, TINY.rounds, TINY.seeds)
+    assert same(simulation.simulate(config)["e3cs-0"], expected)
+    usual = simulation.simulate(replace(config, eta=0.5))["e3cs-0"]
+    assert not np.array_equal(usual.counts, expected.counts)
+
+
+def test_clients_answer_at_the_rates_of_the_settings():
+    config = replace(TINY, selectors=("random",), rates=(0.0, 1.0))
+    played = simulation.simulate(config)["random"]
+    assert (played.answering == TINY.clients // 2).all()  # five of nine never answer, four always

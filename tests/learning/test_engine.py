@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from fedcohort.learning import Engine, Options, make_model
+from fedcohort.learning import Engine, Options, Run, Sgd, make_model
 from fedcohort.learning.trainers import BatchedTrainer
 from fedcohort.learning.weights import flat_weights, make_forward
 
@@ -104,6 +104,27 @@ def test_a_change_longer_than_the_bound_is_rejected_and_a_shorter_one_is_not(mod
     filtered = make_engine(mode, runs=runs)
     filtered.train(0, np.array([[0, 1, 2, 3]]), short)
     torch.testing.assert_close(strict.models, filtered.models, rtol=1e-6, atol=1e-7)
+
+
+def all_zero(shape, classes):
+    layer = nn.Linear(*shape, classes)
+    nn.init.zeros_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+@both_modes
+def test_a_change_exactly_as_long_as_the_bound_is_valid(mode):
+    # One sample x = 1 and two classes: the logits are 0, so both probabilities are 1/2. Each of
+    # the two weights and two biases has a gradient of +-1/2, and one step of rate 1 has length 1.
+    run = Run(0, [np.array([0])], np.array([1]), np.array([1]))
+    module = make_model(all_zero, (1,), 2, 0)
+    options = Options(mode=mode, slots=1, max_norm=1.0)
+    sgd = Sgd(rate=1.0, momentum=0.0, batch_size=1)
+    engine = Engine([module], torch.ones(2, 1), torch.tensor([0, 1]), [run], sgd, options)
+    returned = engine.train(0, *everyone([0]))
+    assert float(engine.models.norm()) == 1.0
+    assert returned.valid.all()
 
 
 @both_modes

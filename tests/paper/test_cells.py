@@ -36,6 +36,7 @@ def test_an_unfinished_run_has_no_end_and_has_not_missed_a_target_yet():
         ((100.0, 110.0, 120.0), 130.0, False),  # mean 110, sd 10: the limits are 90 and 130
         ((100.0, 110.0, 120.0), 131.0, True),
         ((100.0, 110.0, 120.0), 89.0, True),
+        ((100.0, 110.0, 120.0), 91.0, False),
         ((100.0, 110.0, 120.0), inf, True),  # every run got there, the paper's did not
         ((100.0, inf), inf, False),
         ((inf, inf), 500.0, True),

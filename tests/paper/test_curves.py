@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from made import result
 
+from fedcohort.paper import published
 from fedcohort.paper.artefacts import ARTEFACTS
-from fedcohort.paper.curves import longest_runs, sample_rows
+from fedcohort.paper.curves import longest_runs, paper_marks, sample_numbers, sample_rows
 from fedcohort.paper.results import Results
 from fedcohort.paper.setting import task_config
 from fedcohort.reports.figures import draw
@@ -61,3 +62,25 @@ def test_only_the_papers_own_data_and_rounds_have_the_papers_points():
 
 def test_without_results_there_is_no_figure():
     assert figure6.report(Results([]), {}).figures == {}
+
+
+def test_the_points_of_a_curve_in_numbers_are_those_of_its_rounds():
+    two_seeds = np.array([[0.1, 0.2, 0.6], [0.3, 0.2, 0.8]])
+    rows = sample_numbers({"random": two_seeds})
+    assert [row["round"] for row in rows] == [1, 2, 3]
+    assert [row["mean"] for row in rows] == pytest.approx([0.2, 0.2, 0.7])
+    assert rows[2]["sd"] == pytest.approx(0.1 * 2**0.5)
+    assert {row["runs"] for row in rows} == {2}
+
+
+@pytest.mark.parametrize("task", published.ROUNDS)
+def test_what_the_papers_runs_never_reached_has_no_mark(task):
+    config = task_config(task, {})
+    cells = {}
+    for selector, partition, mu in published.table(task):
+        cells[selector, partition, "paper", mu] = []
+    never = [values for values in published.table(task).values() if np.inf in values.values()]
+    assert never
+    for panel in paper_marks(config, cells).values():
+        for points in panel.values():
+            assert np.isfinite(points).all()

@@ -1,13 +1,21 @@
 import io
+from dataclasses import replace
 
 import matplotlib
 import numpy as np
 import pytest
+from made import result
 
 from fedcohort.lab.config import SimulationConfig
 from fedcohort.lab.simulation import simulate
 from fedcohort.paper.artefacts import ARTEFACTS
-from fedcohort.paper.participation import SIMULATION, selections_chart, success_chart
+from fedcohort.paper.participation import (
+    SIMULATION,
+    powd_runs,
+    selections_chart,
+    success_chart,
+)
+from fedcohort.paper.results import Results
 from fedcohort.reports.figures import draw
 from fedcohort.world.classes import class_of
 
@@ -101,3 +109,14 @@ def test_figures_3_and_4_play_the_papers_setting_with_the_papers_sampler():
 def test_figures_3_and_4_share_one_simulation():
     assert ARTEFACTS["figure3"].simulation is SIMULATION
     assert ARTEFACTS["figure4"].simulation is SIMULATION
+
+
+def test_only_finished_runs_of_pow_d_stand_beside_a_simulation():
+    config = replace(SIMULATION.config, rounds=3)
+    made = {"selectors": ("pow-d",), "partitions": ("primary-label",), "rounds": 3}
+    runs = [
+        result(accuracy=(0.1, 0.2, 0.3), first_seed=0, **made),
+        result(accuracy=(0.1, 0.2), first_seed=1, **made),
+    ]
+    found = powd_runs(Results(runs), {}, config)
+    assert [run.config.first_seed for run in found] == [0]

@@ -18,6 +18,7 @@ from fedcohort.paper.regret import (
     switch_cases,
 )
 from fedcohort.paper.theorem import SIMULATION
+from fedcohort.selection.registry import Federation, make_selector
 
 PAPER = replace(SIMULATION.config, rounds=1500, seeds=8)
 
@@ -75,6 +76,28 @@ def test_regret_counts_the_floor_for_both_sides():
         np.zeros((1, 2), dtype=np.int64),
     )
     np.testing.assert_allclose(regret_so_far(case, played), [[0.6, 0.4]])
+
+
+def test_the_best_fixed_allocation_counts_a_round_by_what_it_has_to_spare():
+    # K = 2, k = 1, phi = 0, 0.9, 0.9, so R = 1, 0.1, 0.1 and sigma = 0, 0.45, 0.45. Client 0
+    # answers in round 0 alone, client 1 in the others. A unit of q earns 1 with client 0 and 0.2
+    # with client 1, although client 1 answers more often. So the best earns 1, 0.45 and 0.45.
+    world = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    case = Case("by hand", "exact", np.array([0.0, 0.9, 0.9]), 1, 0.5, world)
+    nothing = np.zeros((1, 3))
+    played = SimulationResult(
+        nothing.astype(np.int64),
+        np.ones((1, 3), dtype=np.int64),
+        nothing,
+        np.zeros((1, 2), dtype=np.int64),
+    )
+    np.testing.assert_allclose(regret_so_far(case, played), [[1.0, 1.45, 1.9]])
+
+
+def test_the_quota_of_the_growing_scheme_is_that_of_its_selector():
+    selector = make_selector("e3cs-inc", Federation(10, 4, rng=0, horizon=27))
+    expected = [selector.fraction(round) for round in range(27)]
+    assert quota_fractions("e3cs-inc", 27).tolist() == expected
 
 
 @pytest.mark.parametrize("variant", ["exact", "robust"])

@@ -1,7 +1,9 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
+from fedcohort.lab.simulation import SimulationResult
 from fedcohort.paper import regret
 from fedcohort.paper.theorem import SIMULATION, regret_chart, summarise
 from fedcohort.reports.figures import draw
@@ -59,3 +61,20 @@ def test_curves_and_bounds_of_the_regret_figure_share_the_first_round(monkeypatc
     )
     for panel in draw(regret_chart(config, regret.play(config))).axes:
         assert {line.get_xdata()[0] for line in panel.lines} == {1}
+
+
+def test_the_row_of_a_case_is_the_one_worked_out_by_hand(monkeypatch):
+    # K = 2, k = 1, no floor, three rounds. One client answers in rounds 0 and 1, both in round 2.
+    # A clairvoyant earns 1 in each round; two seeds earn 1 and 2. The best fixed choice is the
+    # client that always answers. Theorem 1 at eta = 1/2 allows 3 / 2 + 4 ln 2.
+    world = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
+    case = regret.Case("by hand", "exact", np.zeros(3), 1, 0.5, world)
+    monkeypatch.setattr(regret, "cases", lambda config: [case])
+    successes = np.array([[0, 0, 1], [1, 0, 1]])
+    answering = np.array([[1, 1, 2], [1, 1, 2]])
+    played = SimulationResult(successes, answering, successes.astype(float), np.zeros((2, 2), int))
+    (row,) = summarise(SIMULATION.config, {case.name: played})
+    assert row["regret, clairvoyant"] == pytest.approx(((3 - 1) + (3 - 2)) / 2)
+    assert row["regret, best fixed"] == pytest.approx(((3 - 1) + (3 - 2)) / 2)
+    assert row["paper's bound"] == pytest.approx(1.5 + 4 * np.log(2))
+    assert row["within paper's bound"]

@@ -60,3 +60,16 @@ def test_at_each_moment_the_last_accuracy_tested_counts():
 def test_without_seconds_there_is_no_curve_over_time():
     scheme = Scheme([0], np.ones((1, 2)), np.ones((1, 2)), accuracy=np.ones((1, 2)))
     assert accuracy_over_seconds(scheme).x.size == 0
+
+
+def test_a_curve_over_time_ends_when_the_first_seed_has_no_more_rounds():
+    scheme = Scheme(
+        seeds=[0, 1],
+        asked=np.full((2, 2), 4.0),
+        successes=np.ones((2, 2)),
+        accuracy=np.array([[0.1, 0.5], [0.3, 0.7]]),
+        seconds=np.array([[1.0, 1.0], [1.0, 9.0]]),
+    )
+    curve = accuracy_over_seconds(scheme)  # one seed ends after 2 s, the other after 10 s
+    assert (curve.x[0], curve.x[-1]) == (1, 2)
+    np.testing.assert_allclose(curve.mean[[0, -1]], [0.2, 0.4])

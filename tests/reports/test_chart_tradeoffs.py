@@ -45,3 +45,12 @@ def test_one_scheme_alone_has_nothing_to_be_compared_with():
     counts = np.array([[2, 2], [4, 0]])
     assert not fairness_against_accuracy({"kind": {"a": scheme(counts=counts)}}).panels
     assert not wasted_work({"kind": {"a": scheme()}}).panels
+
+
+def test_the_arms_of_a_cross_are_the_spreads_of_fairness_and_of_accuracy():
+    counts = np.array([[2, 2], [4, 0]])  # Jain's index 1 and 1/2
+    accuracy = np.array([[0.1, 0.7], [0.1, 0.9]])
+    schemes = {name: scheme(counts=counts, accuracy=accuracy) for name in "ab"}
+    (dot, _) = fairness_against_accuracy({"kind": schemes}).panels["kind"].series
+    assert dot.sd_x == pytest.approx(0.5 / 2**0.5)
+    assert dot.sd_y == pytest.approx(0.2 / 2**0.5)

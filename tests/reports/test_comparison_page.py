@@ -1,7 +1,10 @@
+import numpy as np
+import pytest
 from page_text import chart_ids
 from run_folders import write_comparison
 
 from fedcohort.cli.pages import load_findings
+from fedcohort.lab import folder as run_folder
 from fedcohort.reports.html.page import page
 
 
@@ -38,3 +41,16 @@ def test_a_folder_of_an_older_version_has_a_page_without_what_it_did_not_keep(tm
     (tmp_path / "environment.json").unlink()
     shown = chart_ids(page(load_findings(tmp_path)))
     assert {"probabilities", "owners"}.isdisjoint(shown)
+
+
+def test_a_scheme_has_the_runs_of_its_own_rows_and_counts_valid_updates(tmp_path):
+    records = write_comparison(tmp_path)
+    records["arrived"] = np.ones_like(records["valid"])  # so that some updates were rejected
+    run_folder.save_records(tmp_path, 0, records)
+    scheme = load_findings(tmp_path).kinds["primary-label data, paper rule"]["random"]
+    rows = [9, 10, 11]  # after the two partitions of e3cs-0.5 and the first of random
+    assert not records["valid"].all()
+    for seed, row in enumerate(rows):
+        np.testing.assert_array_equal(scheme.successes[seed], records["valid"][:, row].sum(axis=1))
+        np.testing.assert_array_equal(scheme.seconds[seed], records["seconds"][:, row])
+        assert scheme.wasted[seed] == pytest.approx(sum(records["wasted_seconds"][:, row]))

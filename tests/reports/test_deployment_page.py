@@ -46,3 +46,11 @@ def test_a_round_that_is_being_written_is_left_out_and_a_damaged_one_refused(tmp
     path.write_text('{"round"\n' + path.read_text())
     with pytest.raises(ValueError, match=r"rounds\.jsonl must hold one round per line, got line 1"):
         load_findings(tmp_path)
+
+
+def test_a_client_that_was_away_in_a_round_had_no_chance_of_being_asked(tmp_path):
+    away = journal_entry(3, {"a": "arrived"}, {"a": 0.7, "b": 0.3})
+    write_journal(tmp_path, [*ROUNDS, away])
+    recorded = load_findings(tmp_path).allocations["this run"]
+    assert recorded.inclusion[2].tolist() == [0.7, 0.3, 0.0]
+    assert not recorded.capped[2].any()

@@ -47,3 +47,12 @@ def test_fedcs_moves_down_its_list_when_the_best_are_away():
 def test_bad_arguments_of_fedcs_are_named_with_bound_and_value(act, message):
     with pytest.raises(ValueError, match=message):
         act()
+
+
+def test_clients_that_join_fedcs_draw_lots_with_their_equals():
+    runs = 2000
+    selector = FedCS(3, 1, success_rates=[0.9, 0.9, 0.9], rng=range(runs))
+    selector.join(1, [0.9])
+    asked = np.bincount(selector.select(0).clients.ravel(), minlength=4)
+    error = 5 * np.sqrt(runs * 0.25 * 0.75)  # five standard errors; everyone is asked with 1/4
+    assert (np.abs(asked - runs / 4) <= error).all()

@@ -6,10 +6,12 @@ from exact import Rigged, chance_of_counts, members
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fedcohort.rng import stream
 from fedcohort.selection import large
 from fedcohort.selection.allocation import allocate
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.protocol import Outcome
+from fedcohort.selection.sampling import SAMPLERS
 
 
 def cohorts(logs, k, floor, draws):
@@ -140,3 +142,28 @@ def test_a_large_run_in_a_batch_is_the_run_alone(monkeypatch):
     alone = E3CS(100, 10, rng=3)
     together = E3CS(100, 10, rng=[3, 4])
     np.testing.assert_array_equal(together.select(0).clients[0], alone.select(0).clients)
+
+
+@pytest.mark.parametrize("name", ["pivotal", "successive"])
+def test_other_samplers_draw_in_large_federations_as_in_small_ones(monkeypatch, name):
+    monkeypatch.setattr(large, "LARGE", 1)
+    selector = E3CS(80, 20, rng=3, sampler=name)
+    selector.log_weights = np.random.default_rng(1).normal(0, 1, 80)
+    p = allocate(selector.log_weights, 20).inclusion
+    expected = SAMPLERS[name](p, stream(3, "selection"), 20)
+    np.testing.assert_array_equal(selector.select(0).clients, expected)
+
+
+def test_blocks_are_shuffled_so_that_most_of_a_cohort_may_be_neighbours():
+    # 40 blocks of 16 clients share 8 marks. In the order of the ids, equally spaced marks would
+    # put 3 to 5 of 8 clients into either half. In random order about 8 of 40 blocks are hit, so
+    # at least 6 of 8 are in the first half with probability 0.118: that none of 500 cohorts is
+    # like that has chance 1e-27.
+    inside = members(cohorts(np.zeros(640), 8, 0.0, 500), 640)
+    assert inside[:, :320].sum(axis=1).max() >= 6
+
+
+def test_draws_that_are_left_to_the_sort_hit_their_targets():
+    # The floor takes all, so no cap exists and every draw is left to the sort.
+    clients = cohorts(np.zeros(40), 8, 8 / 40, 4_000)
+    assert chance_of_counts(clients, np.full(40, 8 / 40)) > 1e-6

@@ -163,3 +163,19 @@ def test_every_selector_can_be_compared():
     world = bernoulli(class_rates(12), seeds * len(SELECTORS))
     records = list(play(Lockstep(selectors, [2] * len(SELECTORS)), world, 3, Losses()))
     assert records[-1].valid.shape == (2 * len(SELECTORS), 4)
+
+
+def test_every_run_asks_those_available_in_its_own_row():
+    selector = lockstep(("random", "fedcs"), (2, 2))
+    is_even = np.arange(12) % 2 == 0
+    available = np.stack([is_even, ~is_even, ~is_even, is_even])
+    clients = selector.select(0, available).clients
+    assert np.take_along_axis(available, clients, axis=-1).all()
+
+
+def test_a_cohort_in_flight_is_forgotten_when_clients_join():
+    selector = lockstep()
+    cohort = selector.select(0)
+    selector.join(1)
+    with pytest.raises(ValueError, match="select first"):
+        selector.update(Outcome(cohort, np.ones((3, 4)), np.ones((3, 4))))

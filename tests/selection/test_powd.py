@@ -86,3 +86,24 @@ def test_rpow_d_needs_losses():
         ValueError, match=r"loss must be reported to a selector that ranks clients by it, got None"
     ):
         selector.update(Outcome(selector.select(0), np.ones(2)))
+
+
+def test_clients_that_join_rpow_d_are_asked_before_those_that_reported():
+    selector = LastLoss(4, 2, rng=0)  # five candidates at most, so that all are candidates
+    for round in range(2):
+        cohort = selector.select(round)
+        selector.update(Outcome(cohort, np.ones(2), np.full(2, 1e9)))
+    selector.join(1)
+    assert 4 in selector.select(2).clients
+
+
+@pytest.mark.parametrize("kind", ["pow-d", "rpow-d"])
+def test_a_tie_is_broken_by_lot(kind):
+    runs = 3000
+    if kind == "pow-d":
+        selector = PowD(5, 2, rng=range(runs), candidates=5, loss_of=lambda c: np.ones(c.shape))
+    else:
+        selector = LastLoss(5, 2, rng=range(runs), candidates=5)
+    asked = np.bincount(selector.select(0).clients.ravel(), minlength=5)
+    error = 5 * np.sqrt(runs * 0.4 * 0.6)  # five standard errors; everyone is asked with 2/5
+    assert (np.abs(asked - 0.4 * runs) <= error).all()

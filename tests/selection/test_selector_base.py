@@ -88,3 +88,13 @@ def test_a_scheme_that_needs_losses_refuses_an_outcome_without_them_and_keeps_it
     with pytest.raises(ValueError, match=r"loss must be reported .*, got None"):
         selector.update(Outcome(cohort, np.ones(2)))
     selector.update(Outcome(cohort, np.ones(2), np.ones(2)))
+
+
+def test_a_cohort_in_flight_is_forgotten_when_clients_join():
+    selector = Counting(4, 2, rng=0)
+    cohort = selector.select(0)
+    selector.join(1)
+    assert selector.note is None
+    assert "asked" not in selector.state_dict()
+    with pytest.raises(ValueError, match="select first"):
+        selector.update(Outcome(cohort, np.ones(2)))

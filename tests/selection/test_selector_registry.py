@@ -70,3 +70,12 @@ def test_capabilities_are_those_of_the_classes():
 def test_a_scheme_without_a_maker_calls_its_class_with_the_sizes_and_the_randomness():
     selector = Scheme(Random)(Federation(12, 4, [0, 1]))
     assert (selector.num_clients, selector.cohort_size, selector.batch) == (12, 4, (2,))
+
+
+@pytest.mark.parametrize("name", ["e3cs-inc", "e3cs-inc-robust"])
+def test_the_growing_quota_switches_after_a_quarter_of_the_rounds_and_not_later(name, build):
+    # The paper's T/4 of 2,500 rounds is round 625, counted from 0; 27 // 4 is 6.
+    paper = build(name, horizon=2500)
+    assert [paper.fraction(round) for round in (0, 624, 625, 2499)] == [0.0, 0.0, 1.0, 1.0]
+    short = build(name, horizon=27)
+    assert [short.fraction(round) for round in (5, 6)] == [0.0, 1.0]

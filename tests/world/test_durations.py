@@ -126,3 +126,21 @@ def test_durations_of_runs_in_lock_step_are_those_of_each_alone(jitter):
 def test_impossible_durations_are_refused_by_name(seconds, jitter, name):
     with pytest.raises(ValueError, match=name):
         timed(bernoulli(np.full(2, 0.5), 1), seconds, 1, jitter)
+
+
+def test_epochs_do_not_depend_on_who_answers():
+    count = 40_000
+    answers = next(bernoulli(np.full(count, 0.5), 0))
+    epochs = local_epochs(count, 0)
+    for number in (1, 2, 3, 4):
+        share = answers[epochs == number].mean()
+        error = 5 * 0.5 / np.sqrt((epochs == number).sum())  # five standard errors
+        assert abs(share - 0.5) <= error
+
+
+def test_jitter_does_not_depend_on_who_answers():
+    count = 40_000
+    seconds = next(timed(bernoulli(np.full(count, 0.5), 0), np.ones(count), 0, jitter=1.0))
+    logs = np.log(seconds[np.isfinite(seconds)])
+    # Of those who answer, too, the logarithms are normal: their squares have mean 1, variance 2.
+    assert abs((logs**2).mean() - 1) <= 5 * np.sqrt(2 / logs.size)

@@ -3,6 +3,7 @@
 A user's mistake ends with one line and exit code 2, never with a traceback.
 """
 
+import io
 import re
 import sys
 from typing import Annotated, Any
@@ -85,6 +86,7 @@ def options(
 
 def main() -> None:
     """Run the command line and exit: 0 done, 1 done in part, 2 a mistake, 130 interrupted."""
+    _escape_unprintable()
     try:
         code = app(prog_name="fedcohort", standalone_mode=False)
     except ClickException as error:
@@ -117,6 +119,13 @@ def _complain(message: str) -> int:
     """Print an error in one line; return the exit code of a mistake."""
     Console(stderr=True).print(f"error: {message}", markup=False, highlight=False, soft_wrap=True)
     return MISTAKE
+
+
+def _escape_unprintable() -> None:
+    """Print what the terminal's encoding lacks, such as parts of a path, as escapes."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _extra_with(module: str | None) -> str | None:

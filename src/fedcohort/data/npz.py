@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from fedcohort.data.samples import Array
+from fedcohort.files import check_file
 
 KEYS = ("x", "y", "test_x", "test_y", "clients", "num_classes")
 
@@ -16,6 +17,7 @@ def read_npz(path: Path) -> dict[str, Array]:
     Raises:
         ValueError: If the file cannot be read, or has no x or no y.
     """
+    check_file(path)
     try:
         with open(path, "rb") as file:
             arrays = _read_keys(np.load(file, allow_pickle=False))

@@ -6,7 +6,7 @@ folder holds is known to `fedcohort.lab.folder` alone.
 """
 
 from fedcohort.files.arrays import load_arrays, save_arrays
-from fedcohort.files.paths import atomic_write, check_folder, digest_file, locked
+from fedcohort.files.paths import atomic_write, check_file, check_folder, digest_file, locked
 from fedcohort.files.seal import sealed_write
 from fedcohort.files.state import load_state, read_plain_state, save_state
 from fedcohort.files.text import (
@@ -15,10 +15,12 @@ from fedcohort.files.text import (
     read_json_lines,
     read_json_table,
     read_sealed_text,
+    read_text,
     read_toml,
     save_csv,
     to_json_line,
     to_toml,
+    write_bytes,
     write_json,
     write_sealed_text,
     write_text,
@@ -26,6 +28,7 @@ from fedcohort.files.text import (
 
 __all__ = [
     "atomic_write",
+    "check_file",
     "check_folder",
     "digest_file",
     "load_arrays",
@@ -37,6 +40,7 @@ __all__ = [
     "read_json_table",
     "read_plain_state",
     "read_sealed_text",
+    "read_text",
     "read_toml",
     "save_arrays",
     "save_csv",
@@ -44,6 +48,7 @@ __all__ = [
     "sealed_write",
     "to_json_line",
     "to_toml",
+    "write_bytes",
     "write_json",
     "write_sealed_text",
     "write_text",

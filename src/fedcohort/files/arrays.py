@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedcohort.files.seal import ZIP_COMMENT, check_file, sealed_write
+from fedcohort.files.paths import check_file
+from fedcohort.files.seal import ZIP_COMMENT, check_seal, sealed_write
 
 
 def save_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -40,9 +41,10 @@ def load_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
     Raises:
         ValueError: If the file is missing, damaged, or holds anything but plain arrays.
     """
+    check_file(path)
     try:
         with path.open("rb") as file:
-            check_file(file, ".npz")
+            check_seal(file, ".npz")
             with np.load(file, allow_pickle=False) as stored:
                 arrays = {name: stored[name] for name in stored.files}
     except Exception as error:  # The readers of zip and npy raise many kinds for a damaged file.

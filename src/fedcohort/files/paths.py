@@ -111,6 +111,20 @@ def check_folder(name: str, path: Path) -> None:
             raise ValueError(f"{name} must be a folder, got {path}, where {part} is a file")
 
 
+def check_file(path: Path) -> None:
+    """Refuse a path that is there and no file: a device or a pipe may never end.
+
+    Args:
+        path: The file to read; if it is missing, opening it says so.
+
+    Raises:
+        ValueError: If the path is a folder, a device or a pipe.
+    """
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "a device or a pipe"
+        raise ValueError(f"{path} must be a file, got {kind}")
+
+
 @contextmanager
 def locked(folder: Path, name: str = "out") -> Iterator[None]:
     """Keep other processes from using a folder while the block runs.
@@ -144,4 +158,5 @@ def locked(folder: Path, name: str = "out") -> Iterator[None]:
 
 def digest_file(path: Path) -> str:
     """Return the SHA-256 digest of a file's bytes."""
+    check_file(path)
     return hashlib.sha256(path.read_bytes()).hexdigest()

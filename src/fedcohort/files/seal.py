@@ -83,7 +83,7 @@ def sealed_write(path: Path, previous: Path | None = None) -> Iterator[Path]:
         _seal_file(draft)
 
 
-def check_file(file: BinaryIO, suffix: str) -> None:
+def check_seal(file: BinaryIO, suffix: str) -> None:
     """Refuse an open file that does not fit its seal; one without a seal passes.
 
     Args:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedcohort.files.seal import BLANK, KEY, check_file, sealed_write
+from fedcohort.files.paths import check_file
+from fedcohort.files.seal import BLANK, KEY, check_seal, sealed_write
 from fedcohort.files.text import parse_json
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -74,10 +75,11 @@ def _read(path: Path, with_arrays: bool) -> tuple[dict[str, Any], Arrays]:
     """Return the plain values and the arrays of a file that fits its seal."""
     from safetensors import safe_open
 
+    check_file(path)
     arrays: Arrays = {}
     try:
         with path.open("rb") as sealed:
-            check_file(sealed, ".safetensors")
+            check_seal(sealed, ".safetensors")
         with safe_open(str(path), framework="numpy") as file:
             plain = parse_json(file.metadata()[METADATA_KEY])
             if with_arrays:

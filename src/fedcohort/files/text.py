@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fedcohort.files.paths import atomic_write
+from fedcohort.files.paths import atomic_write, check_file
 from fedcohort.files.seal import (
     BLANK,
     COMMENT,
@@ -26,6 +26,25 @@ def write_text(path: Path, text: str) -> None:
         draft.write_text(text)
 
 
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file as a whole."""
+    with atomic_write(path) as draft:
+        draft.write_bytes(content)
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a small file.
+
+    Raises:
+        ValueError: If the file cannot be read, or is no text.
+    """
+    check_file(path)
+    try:
+        return path.read_text()
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} must be a text file, got: {error}") from None
+
+
 def write_sealed_text(path: Path, text: str) -> None:
     """Write a text file as a whole, with its seal as a comment in the first line."""
     with sealed_write(path) as draft:
@@ -39,6 +58,7 @@ def read_sealed_text(path: Path) -> str:
         ValueError: If the text does not fit the seal, or is none.
         OSError: If the file cannot be read.
     """
+    check_file(path)
     content = path.read_bytes()
     check_content(content, FORMATS[path.suffix])
     return content.decode()
@@ -102,6 +122,7 @@ def read_json_lines(path: Path, purpose: str, keys: Sequence[str]) -> list[dict[
     Raises:
         ValueError: If the file or a line cannot be read.
     """
+    check_file(path)
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -152,13 +173,13 @@ def read_toml(path: Path, is_sealed: bool = False) -> dict[str, Any]:
     Raises:
         ValueError: If the file cannot be read, is no TOML, or does not fit its seal.
     """
+    check_file(path)
     try:
         return tomllib.loads(read_sealed_text(path) if is_sealed else path.read_text())
-    except (OSError, ValueError, RecursionError) as error:
-        reason = "settings that are nested too deeply"
-        if not isinstance(error, RecursionError):
-            reason = str(error)
-        raise ValueError(f"{path} must be a settings file in TOML, got: {reason}") from None
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} must be a settings file in TOML, got: {error}") from None
+    except RecursionError:
+        raise ValueError(f"{path} must be flat settings in TOML, got deeply nested ones") from None
 
 
 def to_toml(settings: Mapping[str, Any]) -> str:

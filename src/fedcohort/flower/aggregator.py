@@ -1,18 +1,107 @@
 """The new model of a round: by the wrapped strategy, or by a rule of fedcohort."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from typing import TypeVar
 
-from flwr.app import ArrayRecord, Message, MetricRecord
+from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
 from flwr.serverapp.exception import AggregationError, InconsistentMessageReplies
 
 from fedcohort.aggregation.registry import AGGREGATIONS
 from fedcohort.flower.aggregation import apply_rule, data_shares
 from fedcohort.flower.inner_strategy import InnerStrategy
 from fedcohort.flower.models import Model, is_finite, record_from_model
+from fedcohort.flower.subsets import find_working_subset
+from fedcohort.flower.text import describe_error, printable
 from fedcohort.flower.verdicts import Verdict
 
 log = logging.getLogger("flwr.fedcohort")
+Returned = TypeVar("Returned")
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """The outcome of an aggregation.
+
+    Attributes:
+        arrays: The new model; None if the model stays as it is.
+        metrics: The averaged metrics; None if there are none.
+        left_out: Positions of the replies that the strategy could not aggregate.
+        error: What the strategy raised on all replies together; empty if nothing.
+    """
+
+    arrays: ArrayRecord | None = None
+    metrics: MetricRecord | None = None
+    left_out: list[int] = field(default_factory=list)
+    error: str = ""
+
+
+def aggregate_what_works(
+    inner: InnerStrategy, count: int, aggregate: Callable[[list[int]], Returned]
+) -> tuple[Returned | None, list[int], str]:
+    """Call a method of the strategy, without the replies on which it raises an error.
+
+    The strategy is as before in each try, and as before in the end if no try succeeds.
+
+    Args:
+        inner: The wrapped strategy.
+        count: Number of replies.
+        aggregate: Calls the method with the replies at some positions.
+
+    Returns:
+        What the method returns, or None if it fails on all subsets that were tried; the positions
+        of the replies that are left out; and the error on all replies, empty if there was none.
+    """
+    attributes = inner.copy_attributes()
+    everyone = list(range(count))
+    try:
+        return aggregate(everyone), [], ""
+    except Exception as error:  # whatever a strategy raises, the run goes on
+        reason = _describe(error)
+
+    def works(positions: list[int]) -> bool:
+        inner.restore_attributes(attributes)
+        try:
+            aggregate(positions)
+        except Exception:
+            return False
+        return True
+
+    # The noise of a private strategy is drawn for all replies: fewer must not be tried.
+    is_private = inner.num_sampled_clients is not None
+    kept = [] if is_private else find_working_subset(count, works)
+    inner.restore_attributes(attributes)
+    if not kept:
+        return None, [], reason
+    try:
+        result = aggregate(kept)
+    except Exception:  # it worked a moment ago: the strategy acts at random
+        inner.restore_attributes(attributes)
+        return None, [], reason
+    return result, [position for position in everyone if position not in kept], reason
+
+
+def _describe(error: Exception) -> str:
+    """Return what a strategy raised; Flower's own errors explain themselves."""
+    if isinstance(error, AggregationError | InconsistentMessageReplies):
+        return printable(str(error))
+    return describe_error(error)
+
+
+def fresh_reply(reply: Message) -> Message:
+    """Return a copy of a reply whose records a strategy may change; it shares the numbers."""
+    content = RecordDict()
+    for name, arrays in reply.content.array_records.items():
+        content[name] = ArrayRecord(dict(arrays))
+    for name, metrics in reply.content.metric_records.items():
+        content[name] = MetricRecord(dict(metrics))
+    for name, config in reply.content.config_records.items():
+        content[name] = config.copy()
+    fresh = copy(reply)
+    fresh.content = content
+    return fresh
 
 
 class Aggregator:
@@ -35,10 +124,11 @@ class Aggregator:
         model: Model,
         arrived: Sequence[Verdict],
         declared_examples: Sequence[float | None],
-    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+    ) -> Aggregate:
         """Return the new model and the averaged metrics.
 
-        Both are None if no model arrived or the aggregation fails. The strategy is then as before.
+        Replies on which the strategy raises an error are left out. If it raises one on all others,
+        too, the model stays as it is, and the strategy is as before.
 
         Args:
             server_round: The round, counted from 1.
@@ -47,24 +137,27 @@ class Aggregator:
             declared_examples: The number of examples of each client, None where it is unknown.
         """
         if not arrived:
-            return None, None
-        attributes = self.inner.copy_attributes()
-        try:
-            new_model, metrics = self._apply_rule(server_round, model, arrived, declared_examples)
+            return Aggregate()
+
+        def aggregate(positions: list[int]) -> tuple[Model, MetricRecord | None]:
+            chosen = [arrived[position] for position in positions]
+            new_model, metrics = self._apply_rule(server_round, model, chosen, declared_examples)
             if not all(map(is_finite, new_model.values())):
                 raise AggregationError("the aggregated model is not finite")
-        except (AggregationError, InconsistentMessageReplies) as error:
+            return new_model, metrics
+
+        result, left_out, error = aggregate_what_works(self.inner, len(arrived), aggregate)
+        if result is None:
             log.error(
                 "round %d: the strategy could not aggregate; the model stays as it was: %s",
                 server_round,
                 error,
             )
-            self.inner.restore_attributes(attributes)
-            return None, None
+            return Aggregate(error=error)
 
-        if not new_model:
-            return None, metrics
-        return record_from_model(new_model), metrics
+        new_model, metrics = result
+        arrays = record_from_model(new_model) if new_model else None
+        return Aggregate(arrays, metrics, left_out, error)
 
     def _apply_rule(
         self,
@@ -73,7 +166,7 @@ class Aggregator:
         arrived: Sequence[Verdict],
         declared_examples: Sequence[float | None],
     ) -> tuple[Model, MetricRecord | None]:
-        replies: list[Message] = [verdict.reply for verdict in arrived if verdict.reply]
+        replies = [fresh_reply(verdict.reply) for verdict in arrived if verdict.reply]
         if self.aggregation == "wrapped":
             return self.inner.aggregate(server_round, replies, model)
 

@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 
+from fedcohort.flower.aggregator import aggregate_what_works, fresh_reply
 from fedcohort.flower.clients import ClientRegistry
+from fedcohort.flower.history import ReplyHistory
 from fedcohort.flower.inner_strategy import InnerStrategy
 from fedcohort.flower.limits import ReplyRules
-from fedcohort.flower.verdicts import judge_evaluations
+from fedcohort.flower.verdicts import judge_evaluations, sender
 
 log = logging.getLogger("flwr.fedcohort")
 
@@ -17,10 +19,17 @@ log = logging.getLogger("flwr.fedcohort")
 class Evaluation:
     """Plays evaluation rounds: `ask` returns the messages, `finish` averages the replies."""
 
-    def __init__(self, inner: InnerStrategy, registry: ClientRegistry, rules: ReplyRules) -> None:
+    def __init__(
+        self,
+        inner: InnerStrategy,
+        registry: ClientRegistry,
+        rules: ReplyRules,
+        history: ReplyHistory,
+    ) -> None:
         self.inner = inner
         self.registry = registry
         self.rules = rules
+        self.history = history
         self._asked: list[tuple[Message, str]] = []  # each message and the name of its client
 
     def ask(
@@ -38,9 +47,30 @@ class Evaluation:
         """Let the strategy average the valid answers, and log why the others do not count."""
         # A message gets its id when it is sent, so the names are looked up only now.
         client_names = {message.metadata.message_id: name for message, name in self._asked}
-        valid, complaints = judge_evaluations(list(replies), self.rules, client_names)
+        valid, complaints = judge_evaluations(list(replies), self.rules, client_names, self.history)
+
+        metrics = None
+        if valid:
+            metrics, left_out, error = self._average(server_round, valid)
+            for position in left_out:
+                client = sender(valid[position], client_names)
+                complaints.append(f"client {client}: the strategy cannot average it: {error}")
         for complaint in complaints:
             log.warning("round %d: an evaluation does not count: %s", server_round, complaint)
-        if not valid:
-            return None
-        return self.inner.strategy.aggregate_evaluate(server_round, valid)
+        return metrics
+
+    def _average(
+        self, server_round: int, valid: list[Message]
+    ) -> tuple[MetricRecord | None, list[int], str]:
+        """Return the averages, the positions of the answers left out, and the error on all."""
+
+        def average(positions: list[int]) -> MetricRecord | None:
+            chosen = [fresh_reply(valid[position]) for position in positions]
+            return self.inner.strategy.aggregate_evaluate(server_round, chosen)
+
+        metrics, left_out, error = aggregate_what_works(self.inner, len(valid), average)
+        if error and not left_out:
+            log.error(
+                "round %d: the strategy cannot average the evaluations: %s", server_round, error
+            )
+        return metrics, left_out, error

@@ -5,6 +5,7 @@ and `fedcohort watch` work without Flower. The state from which a run resumes is
 `checkpoint.py`.
 """
 
+import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from fedcohort.flower.verdicts import Verdict
 from fedcohort.lab import folder as run_folder
 from fedcohort.metrics import jain
 
+log = logging.getLogger("flwr.fedcohort")
 SCALARS = ("success_ratio", "cep", "fairness", "arrived", "seconds")
 
 
@@ -53,6 +55,8 @@ def round_row(
     known: Sequence[str],
     totals: Totals,
     probabilities: dict[str, float] | None,
+    resting: Sequence[str] = (),
+    error: str = "",
 ) -> dict[str, Any]:
     """Return a round as the journal holds it.
 
@@ -65,6 +69,10 @@ def round_row(
         known: Names of all clients ever seen.
         totals: Counts over all rounds, this one included.
         probabilities: Probability of being asked for every client; None if not known.
+        resting: Names of clients that were not asked because they were rejected too often; the row
+            has the key "resting" only if there are any.
+        error: What the strategy raised when it aggregated; the row has the key "error" only if it
+            did.
     """
     asked = []
     for name, probability, verdict in zip(clients, inclusion, verdicts, strict=True):
@@ -80,7 +88,7 @@ def round_row(
 
     counts = np.array([totals.asked.get(name, 0) for name in known], dtype=np.int64)
     fairness = float(jain(counts)) if counts.size else 1.0
-    return {
+    row = {
         "round": server_round,
         "seconds": round(seconds, 3),
         "asked": asked,
@@ -90,6 +98,11 @@ def round_row(
         "fairness": fairness,
         "probabilities": probabilities,
     }
+    if resting:
+        row["resting"] = list(resting)
+    if error:
+        row["error"] = error
+    return row
 
 
 def write_announcement(folder: Path | None, about: dict[str, Any]) -> None:
@@ -108,9 +121,20 @@ class Journal:
         done: Number of rounds that are finished. Later lines are removed, because a resumed run
             plays those rounds again.
         tensorboard: Whether to write scalars for TensorBoard, too.
+        repair: Whether lines of finished rounds may be damaged or missing. The damaged journal is
+            set aside then, and the readable lines stay.
+
+    Raises:
+        ValueError: If lines of finished rounds are damaged or missing, and not to be repaired.
     """
 
-    def __init__(self, folder: Path | None, done: int = 0, tensorboard: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path | None,
+        done: int = 0,
+        tensorboard: bool = False,
+        repair: bool = False,
+    ) -> None:
         self.path: Path | None = None
         self.scalars: Any = None
         if folder is None:
@@ -118,7 +142,9 @@ class Journal:
         self.path = run_folder.journal_path(folder)
         if tensorboard:
             self.scalars = _tensorboard_writer(folder / "tensorboard", done)
-        run_folder.trim_journal(folder, done)
+        aside = run_folder.trim_journal(folder, done, repair)
+        if aside is not None:
+            log.warning("%s is damaged: lines are left out; it is kept as %s", self.path, aside)
 
     def write(self, row: dict[str, Any]) -> None:
         """Add a round; when this returns, the line is on disk."""

@@ -1,8 +1,8 @@
 """A run: begin or resume it, play round after round, save a checkpoint after each, end it."""
 
 import logging
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from functools import partial
 
@@ -74,7 +74,7 @@ class Run:
 
     def play(self, initial: ArrayRecord) -> Result:
         """Play the rounds that are left; return the last model and the metrics of all rounds."""
-        with self._lock_folder():
+        with self._lock_folder(), self._clean_up():
             arrays, done = self._begin(initial)
             self.strategy.summary()
             self._evaluate_on_server(done, arrays)
@@ -87,7 +87,6 @@ class Run:
 
             if done < self.num_rounds:
                 self._save(self.num_rounds, arrays)  # now with the last evaluations
-            self._end()
         self.result.arrays = arrays
         return self.result
 
@@ -172,8 +171,9 @@ class Run:
                 self.inner.load_state_dict(state["strategy"])
             log.info("resumed after round %d from %s", done, options.folder)
 
-        journal = Journal(options.folder, done, options.tensorboard)
-        self.training.begin(selector, totals, journal)
+        journal = Journal(options.folder, done, options.tensorboard, options.from_previous)
+        memory = state.get("replies", {}) if state else {}
+        self.training.begin(selector, totals, journal, memory)
         self._announce(max(self.num_rounds, done))
         if state is None:
             self._save(0, arrays)  # Before any line of the journal: without it, a run begins anew.
@@ -212,16 +212,29 @@ class Run:
             "registry": self.registry.state_dict(),
             "strategy": self.inner.state_dict(),
             "totals": asdict(self.training.totals),
+            "replies": self.training.state_dict(),
             "metrics": checkpoint.plain_metrics(self.result),
             "about": self.options.fixed,
         }
         checkpoint.save(self.options.folder, state)
 
-    def _end(self) -> None:
-        """Leave no open query behind, and give the strategy its own minimums back."""
-        self.registry.node_names.close(self.grid)
-        self.training.journal.close()
-        self.inner.restore_minimums()
+    @contextmanager
+    def _clean_up(self) -> Iterator[None]:
+        """Leave no open query behind, and give the strategy its own minimums back.
+
+        This is done also if the run ends by an exception, which is not replaced by another one.
+        """
+        try:
+            yield
+        except Exception:
+            with suppress(Exception):
+                self.registry.node_names.close(self.grid)
+            raise
+        else:
+            self.registry.node_names.close(self.grid)
+        finally:
+            self.training.journal.close()
+            self.inner.restore_minimums()
 
     def _lock_folder(self) -> AbstractContextManager[None]:
         """Keep other processes out of the folder while the run writes to it."""

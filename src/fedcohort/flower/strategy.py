@@ -14,6 +14,7 @@ from fedcohort.files import check_folder
 from fedcohort.flower import selection
 from fedcohort.flower.clients import ClientRegistry
 from fedcohort.flower.evaluation import Evaluation
+from fedcohort.flower.history import ReplyHistory
 from fedcohort.flower.inner_strategy import InnerStrategy, check_strategy
 from fedcohort.flower.limits import Limits, ReplyRules
 from fedcohort.flower.options import RunOptions
@@ -115,17 +116,19 @@ class CohortStrategy(Strategy):
         inner = InnerStrategy(strategy)
         examples_key = str(inner.setting("weighted_by_key", "num-examples"))
         rules = ReplyRules(limits or Limits(), examples_key, loss_key)
+        history = ReplyHistory()
         self.registry = ClientRegistry(self.options.num_clients or 0)
         self.training = Training(
             inner,
             self.registry,
             rules,
+            history,
             aggregation=aggregation,
             cohort_size=cohort_size,
             patience=deadline or self.options.wait,
             deadline=deadline,
         )
-        self.evaluation = Evaluation(inner, self.registry, rules)
+        self.evaluation = Evaluation(inner, self.registry, rules, history)
 
     @property
     def selector(self) -> Selector:

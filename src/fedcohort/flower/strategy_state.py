@@ -6,16 +6,30 @@ are read and written attribute by attribute, one dict for each strategy from the
 innermost.
 """
 
-from copy import deepcopy
+from collections import Counter, OrderedDict, defaultdict, deque
+from copy import copy, deepcopy
+from dataclasses import is_dataclass
+from random import Random
 from typing import Any
 
 import numpy as np
-from flwr.app import ArrayRecord
+from flwr.app import ArrayRecord, ConfigRecord, MetricRecord, RecordDict
 from flwr.serverapp.strategy import Strategy
 
 from fedcohort.flower.models import model_from_record, record_from_model
 
 MINIMUMS = ("min_train_nodes", "min_evaluate_nodes", "min_available_nodes")
+COPYABLE = (
+    ArrayRecord,
+    ConfigRecord,
+    MetricRecord,
+    RecordDict,
+    bytearray,
+    np.ndarray,
+    np.random.Generator,
+    np.random.RandomState,
+    Random,
+)
 
 
 def layers(strategy: Strategy) -> list[Strategy]:
@@ -64,24 +78,58 @@ def load_state(strategy: Strategy, state: dict[str, Any]) -> None:
 
 
 def copy_attributes(strategy: Strategy) -> list[dict[str, Any]]:
-    """Return all attributes, to undo an aggregation that fails.
+    """Return copies of all attributes, to undo an aggregation that fails.
 
-    Arrays are copied, because an aggregation may change them in place.
+    Numbers, arrays, records, random generators, and containers and data classes of them are
+    copied, because an aggregation may change them in place. Other objects, such as open files,
+    cannot be copied safely and are kept as they are.
     """
-    copies = []
-    for layer in layers(strategy):
-        attributes = dict(vars(layer))
-        for name, value in attributes.items():
-            if _holds_arrays(value):
-                attributes[name] = deepcopy(value)
-        copies.append(attributes)
-    return copies
+    known: dict[int, Any] = {}
+    return [_copy_value(vars(layer), known) for layer in layers(strategy)]
 
 
 def restore_attributes(strategy: Strategy, copies: list[dict[str, Any]]) -> None:
-    """Put back the attributes that `copy_attributes` returned."""
+    """Put back the attributes that `copy_attributes` returned, and remove new ones.
+
+    The copies stay as they are, so that they can be put back again.
+    """
+    known: dict[int, Any] = {}
     for layer, attributes in zip(layers(strategy), copies, strict=True):
-        vars(layer).update(attributes)
+        fresh = _copy_value(attributes, known)
+        vars(layer).clear()
+        vars(layer).update(fresh)
+
+
+def _copy_value(value: Any, known: dict[int, Any]) -> Any:
+    """Return a copy of a value; an object that occurs twice is copied once."""
+    if id(value) in known:
+        return known[id(value)]
+    if isinstance(value, COPYABLE):
+        return deepcopy(value, known)
+
+    kind = type(value)
+    if kind in (dict, OrderedDict, defaultdict, Counter):
+        copied = copy(value)
+        known[id(value)] = copied
+        for key, part in value.items():
+            copied[key] = _copy_value(part, known)
+        return copied
+    if kind in (list, deque):
+        copied = copy(value)
+        known[id(value)] = copied
+        for position, part in enumerate(value):
+            copied[position] = _copy_value(part, known)
+        return copied
+    if kind is tuple:
+        return tuple([_copy_value(part, known) for part in value])
+    if kind is set:
+        return set(value)
+    if is_dataclass(value) and not isinstance(value, type) and hasattr(value, "__dict__"):
+        copied = copy(value)
+        known[id(value)] = copied
+        vars(copied).update(_copy_value(vars(value), known))
+        return copied
+    return value
 
 
 def _numbers_of(layer: Strategy) -> dict[str, float]:

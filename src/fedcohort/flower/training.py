@@ -11,15 +11,17 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 
 from fedcohort.arrays import Ints
-from fedcohort.flower.aggregator import Aggregator
+from fedcohort.flower.aggregator import Aggregate, Aggregator
 from fedcohort.flower.availability import wait_for_any_client
+from fedcohort.flower.backoff import BackOff
 from fedcohort.flower.clients import ClientRegistry
+from fedcohort.flower.history import ReplyHistory
 from fedcohort.flower.inner_strategy import InnerStrategy
 from fedcohort.flower.journal import Journal, Totals, round_row
 from fedcohort.flower.limits import ReplyRules
 from fedcohort.flower.models import Model, model_from_record
 from fedcohort.flower.selection import inclusion_probabilities
-from fedcohort.flower.verdicts import Verdict, judge_training
+from fedcohort.flower.verdicts import Verdict, judge_training, rejected
 from fedcohort.selection.protocol import Cohort, Outcome, Selector
 
 log = logging.getLogger("flwr.fedcohort")
@@ -35,6 +37,7 @@ class AskedCohort:
         model: The model that the messages carry.
         probabilities: Each client's probability of being asked, by name; None if not known.
         started_at: When the round began.
+        resting: Names of clients that are not asked because they were rejected too often.
     """
 
     cohort: Cohort
@@ -42,6 +45,7 @@ class AskedCohort:
     model: Model
     probabilities: dict[str, float] | None
     started_at: float
+    resting: list[str]
 
 
 class Training:
@@ -51,6 +55,7 @@ class Training:
         inner: The wrapped strategy.
         registry: The clients.
         rules: What a reply must keep.
+        history: What earlier rounds taught about replies; it is shared with evaluation rounds.
         aggregation: Name of the aggregation rule.
         cohort_size: Number of clients to ask in each round.
         patience: Seconds to wait for a client if nobody is there.
@@ -62,6 +67,7 @@ class Training:
         inner: InnerStrategy,
         registry: ClientRegistry,
         rules: ReplyRules,
+        history: ReplyHistory,
         *,
         aggregation: str,
         cohort_size: int,
@@ -71,12 +77,14 @@ class Training:
         self.inner = inner
         self.registry = registry
         self.rules = rules
+        self.history = history
         self.aggregator = Aggregator(inner, aggregation, rules.examples_key)
         self.cohort_size = cohort_size
         self.patience = patience
         self.deadline = deadline
         self.totals = Totals()
         self.journal = Journal(None)
+        self.back_off = BackOff()
         self._selector: Selector | None = None
         self._asked: AskedCohort | None = None
 
@@ -87,18 +95,33 @@ class Training:
             raise ValueError("start must be called before a round is configured")
         return self._selector
 
-    def begin(self, selector: Selector, totals: Totals, journal: Journal) -> None:
-        """Set what a run begins with, or resumes with."""
+    def begin(
+        self, selector: Selector, totals: Totals, journal: Journal, memory: dict[str, Any]
+    ) -> None:
+        """Set what a run begins with, or resumes with.
+
+        Args:
+            selector: The selector.
+            totals: Counts over the rounds before.
+            journal: Where the rounds are written.
+            memory: What `state_dict` returned; empty for a new run.
+        """
         self._selector = selector
         self.totals = totals
         self.journal = journal
+        self.back_off.load_state_dict(memory.get("back_off", {}))
+        self.history.load_state_dict(memory.get("history", {}))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what is remembered of replies, for `begin` to resume with."""
+        return {"back_off": self.back_off.state_dict(), "history": self.history.state_dict()}
 
     def ask(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> list[Message]:
         """Let the selector choose a cohort, and return the strategy's messages to it."""
         started_at = monotonic()
-        available = self._find_available(grid)
+        available, resting = self._find_available(server_round, grid)
         probabilities = self._probabilities(server_round, available)
         cohort = self.selector.select(server_round - 1, available)
 
@@ -106,7 +129,7 @@ class Training:
         messages = self.inner.train_messages(server_round, arrays, config, grid, nodes)
 
         model = model_from_record(arrays)
-        self._asked = AskedCohort(cohort, messages, model, probabilities, started_at)
+        self._asked = AskedCohort(cohort, messages, model, probabilities, started_at, resting)
         return messages
 
     def finish(
@@ -118,23 +141,39 @@ class Training:
         if asked is None:
             raise ValueError("configure_train must be called before aggregate_train")
 
+        clients = [self.registry.name(index) for index in asked.cohort.clients.tolist()]
         by_message = {reply.metadata.reply_to_message_id: reply for reply in replies}
-        verdicts = judge_training(asked.messages, by_message, asked.model, self.rules)
-        self._record_verdicts(asked, verdicts)
+        verdicts = judge_training(
+            asked.messages, by_message, asked.model, self.rules, self.history, clients
+        )
+        aggregate = self._aggregate(server_round, asked, verdicts)
 
+        self._record_verdicts(server_round, asked, verdicts)
+        self._update_selector(asked.cohort, verdicts)
+        self._write_journal(server_round, asked, verdicts, aggregate.error)
+        return aggregate.arrays, aggregate.metrics
+
+    def _aggregate(
+        self, server_round: int, asked: AskedCohort, verdicts: list[Verdict]
+    ) -> Aggregate:
+        """Aggregate the replies that count, and reject those that the strategy cannot use."""
         # A client that came during the round takes part from the next round on.
         declared_examples = self.registry.examples[: self.selector.num_clients]
-        arrived = [verdict for verdict in verdicts if verdict.status == "arrived"]
-        arrays, metrics = self.aggregator.aggregate(
-            server_round, asked.model, arrived, declared_examples
-        )
+        positions = []
+        for position, verdict in enumerate(verdicts):
+            if verdict.status == "arrived":
+                positions.append(position)
+                declared_examples[int(asked.cohort.clients[position])] = verdict.examples
 
-        self._update_selector(asked.cohort, verdicts)
-        self._write_journal(server_round, asked, verdicts)
-        return arrays, metrics
+        arrived = [verdicts[position] for position in positions]
+        aggregate = self.aggregator.aggregate(server_round, asked.model, arrived, declared_examples)
+        for left_out in aggregate.left_out:
+            reason = f"the strategy cannot aggregate it: {aggregate.error}"
+            verdicts[positions[left_out]] = rejected(reason)
+        return aggregate
 
-    def _find_available(self, grid: Grid) -> Ints | None:
-        """Return the indices of the clients that are there; None if all of them are."""
+    def _find_available(self, server_round: int, grid: Grid) -> tuple[Ints | None, list[str]]:
+        """Return who can be asked, None if all can, and the names of the clients that rest."""
         self.registry.refresh(grid)
         wait_for_any_client(self.registry, grid, self.patience)
 
@@ -142,14 +181,31 @@ class Training:
         if newcomers > 0:
             self.selector.join(newcomers)
 
-        available = self.registry.available
+        there = self.registry.available
+        resting = self._find_resting(server_round, there)
+        available = [index for index in there if index not in resting]
         if len(available) < self.cohort_size:
             log.warning(
                 "%d clients are there, fewer than the %d to ask", len(available), self.cohort_size
             )
+        names = [self.registry.name(index) for index in resting]
         if len(available) == self.selector.num_clients:
-            return None
-        return np.array(available, dtype=np.int64)
+            return None, names
+        return np.array(available, dtype=np.int64), names
+
+    def _find_resting(self, server_round: int, there: list[int]) -> list[int]:
+        """Return the clients that are not asked because they were rejected again and again.
+
+        If these were more than half of those who are there, something else is wrong, such as too
+        narrow a limit. Then all are asked.
+        """
+        resting = []
+        for index in there:
+            if self.back_off.rests(self.registry.name(index), server_round):
+                resting.append(index)
+        if 2 * len(resting) > len(there):
+            return []
+        return resting
 
     def _probabilities(self, server_round: int, available: Ints | None) -> dict[str, float] | None:
         """Return each known client's probability of being asked, by name."""
@@ -162,10 +218,13 @@ class Training:
                 by_name[client.name] = round(probability, 6)
         return by_name
 
-    def _record_verdicts(self, asked: AskedCohort, verdicts: list[Verdict]) -> None:
+    def _record_verdicts(
+        self, server_round: int, asked: AskedCohort, verdicts: list[Verdict]
+    ) -> None:
         indices = asked.cohort.clients.tolist()
         for index, message, verdict in zip(indices, asked.messages, verdicts, strict=True):
             self.registry.record_verdict(index, message.metadata.dst_node_id, verdict)
+            self.back_off.record(self.registry.name(index), verdict.status, server_round)
 
     def _update_selector(self, cohort: Cohort, verdicts: list[Verdict]) -> None:
         success = np.array([verdict.status == "arrived" for verdict in verdicts], dtype=np.bool_)
@@ -175,11 +234,17 @@ class Training:
         self.selector.update(Outcome(cohort, success, losses))
 
     def _write_journal(
-        self, server_round: int, asked: AskedCohort, verdicts: list[Verdict]
+        self, server_round: int, asked: AskedCohort, verdicts: list[Verdict], error: str
     ) -> None:
         names = [self.registry.name(index) for index in asked.cohort.clients.tolist()]
         self.totals.add(names, verdicts)
         self._log_round(server_round, names, verdicts)
+        if asked.resting:
+            log.warning(
+                "round %d: not asked, because they were rejected again and again: %s",
+                server_round,
+                ", ".join(asked.resting),
+            )
         row = round_row(
             server_round,
             seconds=monotonic() - asked.started_at,
@@ -189,6 +254,8 @@ class Training:
             known=[client.name for client in self.registry.known],
             totals=self.totals,
             probabilities=asked.probabilities,
+            resting=asked.resting,
+            error=error,
         )
         self.journal.write(row)
 

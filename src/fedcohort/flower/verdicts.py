@@ -1,20 +1,22 @@
 """One verdict for each client that was asked: status, reason, and the model if it counts."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from flwr.app import Error, Message, RecordDict
+from flwr.app import Error, Message
 
 from fedcohort.flower.errors import NOT_TAKEN, STOPPED, UNREADABLE
 from fedcohort.flower.flwr_internals import CRASHED, NODE_GONE, UNDELIVERED
+from fedcohort.flower.history import RecentMedian, ReplyHistory
+from fedcohort.flower.layouts import UsualLayout, arrange, common_layout, layout_of
 from fedcohort.flower.limits import ReplyRules
-from fedcohort.flower.models import Model
+from fedcohort.flower.models import Model, distance
 from fedcohort.flower.replies import EVALUATION_CHECKS, TRAINING_CHECKS, Reply
+from fedcohort.flower.text import describe_error, printable
 
-LONGEST_REASON = 500  # characters
+LONGEST_TAIL = 100_000  # characters of an error's text, in which its last line is looked for
 NO_ANSWER = "no answer by the deadline"
+ODD_LAYOUT = "its records are not those of the others"
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,18 +44,41 @@ class Verdict:
     loss: float = float("nan")
 
 
+def rejected(reason: str) -> Verdict:
+    """Return the verdict on a reply that does not count, with a reason that is short."""
+    return Verdict("rejected", printable(reason))
+
+
 def judge_training(
     messages: Sequence[Message],
     replies: Mapping[str, Message],
     model: Model,
     rules: ReplyRules,
+    history: ReplyHistory | None = None,
+    clients: Sequence[str] | None = None,
 ) -> list[Verdict]:
-    """Return a verdict for each message, given the replies by message id."""
-    verdicts = []
-    for message in messages:
+    """Return a verdict for each message.
+
+    Args:
+        messages: The messages that were sent.
+        replies: The replies by message id.
+        model: The model that was sent.
+        rules: Limits and metric names.
+        history: What earlier rounds taught; this round is added to it.
+        clients: Name of the client of each message; None names them by their position.
+    """
+    history = history or ReplyHistory()
+    if clients is None:
+        clients = [str(position) for position in range(len(messages))]
+
+    verdicts = {}
+    for client, message in zip(clients, messages, strict=True):
         reply = replies.get(message.metadata.message_id)
-        verdicts.append(_judge_reply(message, reply, model, rules))
-    return _reject_odd_schemas(verdicts)
+        verdicts[client] = _judge_reply(message, reply, model, rules)
+    _reject_far_models(verdicts, model, rules.limits.norm_factor, history.norms)
+    _reject_many_examples(verdicts, rules, history.examples)
+    _reject_odd_layouts(verdicts, history.training)
+    return list(verdicts.values())
 
 
 def _judge_reply(
@@ -68,10 +93,13 @@ def _judge_reply(
     try:
         for check in TRAINING_CHECKS:
             check(checked)
+        checked.rewrite()
     except ValueError as error:
-        return Verdict("rejected", str(error))
+        return rejected(str(error))
+    except Exception as error:  # a client may send anything, and must not end the run
+        return rejected(f"its answer cannot be read: {describe_error(error)}")
 
-    checked.sort_arrays()
+    reply.content = checked.content
     seconds = reply.metadata.created_at - message.metadata.created_at
     return Verdict(
         "arrived",
@@ -83,23 +111,87 @@ def _judge_reply(
     )
 
 
-def _reject_odd_schemas(verdicts: list[Verdict]) -> list[Verdict]:
-    """Reject replies whose records differ from most others.
+def _reject_far_models(
+    verdicts: dict[str, Verdict], model: Model, factor: float, norms: RecentMedian
+) -> None:
+    """Reject models that moved many times as far as the median client."""
 
-    Strategies refuse to average records of different schemas, so one odd client would end the run.
+    def measure(verdict: Verdict) -> float:
+        return distance(verdict.model or {}, model, counts_integers=False)
+
+    def explain(norm: float, bound: float) -> str:
+        return (
+            f"the model is {norm:.4g} from the one sent, "
+            f"more than {factor:g} times the median, {bound:.4g}"
+        )
+
+    _reject_large(verdicts, measure, factor, norms, explain)
+
+
+def _reject_many_examples(
+    verdicts: dict[str, Verdict], rules: ReplyRules, examples: RecentMedian
+) -> None:
+    """Reject clients that declare many times as many examples as the median client."""
+    factor = rules.limits.examples_factor
+
+    def measure(verdict: Verdict) -> float:
+        return verdict.examples
+
+    def explain(number: float, bound: float) -> str:
+        return (
+            f"{rules.examples_key!r} must be at most {factor:g} times the median, {bound:g}, "
+            f"got {number:g}"
+        )
+
+    _reject_large(verdicts, measure, factor, examples, explain)
+
+
+def _reject_large(
+    verdicts: dict[str, Verdict],
+    measure: Callable[[Verdict], float],
+    factor: float,
+    recent: RecentMedian,
+    explain: Callable[[float, float], str],
+) -> None:
+    """Reject replies beyond a multiple of the median; a value at the bound is accepted."""
+    values = {}
+    for client, verdict in verdicts.items():
+        if verdict.status == "arrived":
+            values[client] = measure(verdict)
+
+    bound = recent.bound(factor, values)
+    recent.add(values, bound)
+    for client, value in values.items():
+        if value > bound:
+            verdicts[client] = rejected(explain(value, bound))
+
+
+def _reject_odd_layouts(verdicts: dict[str, Verdict], usual: UsualLayout) -> None:
+    """Reject replies without the usual layout, if there is one.
+
+    Strategies refuse to average replies of different layouts, so one odd client would end the run.
     """
-    contents = [verdict.reply.content for verdict in verdicts if verdict.reply]
-    if not contents:
-        return verdicts
+    replies = {}
+    for client, verdict in verdicts.items():
+        if verdict.reply:
+            replies[client] = verdict.reply
+    for client in _arrange_replies(replies, usual):
+        verdicts[client] = rejected(ODD_LAYOUT)
 
-    usual = usual_schema(contents)
-    judged = []
-    for verdict in verdicts:
-        if verdict.reply and schema(verdict.reply.content) != usual:
-            judged.append(Verdict("rejected", "its records are not those of the others"))
-        else:
-            judged.append(verdict)
-    return judged
+
+def _arrange_replies(replies: dict[str, Message], usual: UsualLayout) -> list[str]:
+    """Give all replies one layout; return the keys of those that do not have the usual one."""
+    if not replies:
+        return []
+    layouts = {key: layout_of(reply.content) for key, reply in replies.items()}
+    wanted = usual.choose(list(layouts.values()))
+    if wanted is not None:
+        return [key for key, layout in layouts.items() if layout != wanted]
+
+    common = common_layout(layouts.values())
+    for reply in replies.values():
+        reply.content = arrange(reply.content, common)
+    return []
 
 
 def verdict_of_error(error: Error) -> Verdict:
@@ -122,73 +214,52 @@ def verdict_of_error(error: Error) -> Verdict:
 
 def error_reason(error: Error) -> str:
     """Return the last line of an error's text, safe to print and not too long."""
-    lines = (error.reason or "").strip().splitlines()
+    lines = (error.reason or "").strip()[-LONGEST_TAIL:].splitlines()
     if not lines:
         return f"error {error.code}"
-    return printable(lines[-1])[:LONGEST_REASON]
-
-
-def printable(text: str) -> str:
-    """Return a text in which control characters cannot command a terminal."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
+    return printable(lines[-1])
 
 
 def judge_evaluations(
-    replies: Sequence[Message], rules: ReplyRules, client_names: Mapping[str, str]
+    replies: Sequence[Message],
+    rules: ReplyRules,
+    client_names: Mapping[str, str],
+    history: ReplyHistory | None = None,
 ) -> tuple[list[Message], list[str]]:
     """Return the evaluations that can be averaged, and a complaint for each of the others.
+
+    Only metrics and configurations of an evaluation are handed on.
 
     Args:
         replies: Replies to the evaluation messages.
         rules: Limits and metric names.
         client_names: Name of the client by message id. It is needed because Flower answers for
             silent nodes in its own name.
+        history: What earlier rounds taught; this round is added to it.
     """
-    valid = []
+    history = history or ReplyHistory()
+    valid = {}
     complaints = []
-    for reply in replies:
+    for number, reply in enumerate(replies):
         try:
             if reply.has_error():
                 raise ValueError(verdict_of_error(reply.error).reason)
             checked = Reply(reply.content, rules)
             for check in EVALUATION_CHECKS:
                 check(checked)
-        except ValueError as error:
-            complaints.append(f"client {_sender(reply, client_names)}: {error}")
+            checked.rewrite()
+        except Exception as error:  # a client may send anything, and must not end the run
+            complaints.append(f"client {sender(reply, client_names)}: {printable(str(error))}")
         else:
-            valid.append(reply)
-    if not valid:
-        return [], complaints
+            reply.content = checked.content
+            valid[str(number)] = reply
 
-    usual = usual_schema([reply.content for reply in valid])
-    alike = []
-    for reply in valid:
-        if schema(reply.content) == usual:
-            alike.append(reply)
-        else:
-            complaints.append(f"client {_sender(reply, client_names)}: odd records")
-    return alike, complaints
+    for position in _arrange_replies(valid, history.evaluation):
+        reply = valid.pop(position)
+        complaints.append(f"client {sender(reply, client_names)}: odd records")
+    return list(valid.values()), complaints
 
 
-def _sender(reply: Message, client_names: Mapping[str, str]) -> str:
+def sender(reply: Message, client_names: Mapping[str, str]) -> str:
+    """Return the name of the client that a reply comes from."""
     return client_names.get(reply.metadata.reply_to_message_id, "?")
-
-
-def schema(content: RecordDict) -> tuple[Any, ...]:
-    """Return the names of records and metrics, and the lengths of lists.
-
-    Strategies can average only replies with the same schema.
-    """
-    parts: list[Any] = []
-    for record_name, record in sorted(content.metric_records.items()):
-        metrics = []
-        for name, value in record.items():
-            length = len(value) if isinstance(value, list) else -1
-            metrics.append((name, length))
-        parts.append((record_name, tuple(sorted(metrics))))
-    return (*parts, *sorted(content.array_records))
-
-
-def usual_schema(contents: Sequence[RecordDict]) -> tuple[Any, ...]:
-    """Return the schema of most replies, the first one if several are as common."""
-    return Counter(map(schema, contents)).most_common(1)[0][0]

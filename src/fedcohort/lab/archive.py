@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from fedcohort.arrays import Ints
 from fedcohort.files import load_arrays, parse_json, save_arrays, sealed_write
-from fedcohort.files.seal import BLANK, KEY, check_file
+from fedcohort.files.seal import BLANK, KEY, check_seal
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.comparison import Comparison, load_comparison
 from fedcohort.lab.config import ComparisonConfig
@@ -225,7 +225,7 @@ def _read_parquet(path: Path) -> Iterable[dict[str, Any]]:
     from pyarrow import parquet
 
     with path.open("rb") as file:
-        check_file(file, ".parquet")
+        check_seal(file, ".parquet")
         file.seek(0)
         rows: list[dict[str, Any]] = parquet.read_table(file).to_pylist()
     return rows

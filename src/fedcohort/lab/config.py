@@ -10,7 +10,13 @@ from typing import Any
 
 from fedcohort.arrays import Ints
 from fedcohort.checks import check_choice
-from fedcohort.lab.config_checks import DEFAULT_WORLD, check_comparison, check_simulation
+from fedcohort.lab.config_checks import (
+    DEFAULT_WORLD,
+    NUMBERS,
+    as_floats,
+    check_comparison,
+    check_simulation,
+)
 from fedcohort.selection.registry import PAPER_SELECTORS
 from fedcohort.world.classes import PAPER_RATES, class_of
 from fedcohort.world.registry import Conditions, World, make_world
@@ -94,6 +100,9 @@ class ComparisonConfig:
             if isinstance(value, list):
                 object.__setattr__(self, name, tuple(value))
         check_comparison(self)
+        # A whole number would become an integer tensor, or overflow one.
+        for name in NUMBERS:
+            object.__setattr__(self, name, as_floats(getattr(self, name)))
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> "ComparisonConfig":

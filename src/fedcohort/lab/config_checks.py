@@ -1,5 +1,6 @@
 """What the settings of a comparison and of a simulation must be, each check written once."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
@@ -39,8 +40,8 @@ def _check_eta(name: str, value: Any) -> None:
 
 
 def _check_max_norm(name: str, value: Any) -> None:
-    if not value > 0:
-        raise ValueError(f"{name} must be above 0, got {value!r}")
+    if value != math.inf:
+        check_positive(name, value)
 
 
 _check_count: Check = partial(check_int, low=1, high=MAX_COUNT)
@@ -80,6 +81,21 @@ COMPARISON_CHECKS: dict[str, Check] = {
     "jitter": _within(0.0, 10.0),
 }
 REPEATABLE = ("rates", "epochs")  # a value may stand there twice
+NUMBERS = (  # settings that need not be whole; whole ones are kept as floats too
+    "mus",
+    "rates",
+    "targets",
+    "test_fraction",
+    "seconds_per_epoch",
+    "jitter",
+    "deadline",
+    "learning_rate",
+    "momentum",
+    "server_rate",
+    "server_momentum",
+    "max_norm",
+    "eta",
+)
 SHOWN_ROUNDED = ("mus", "targets")  # two values with one rounded name would share a column
 
 
@@ -109,6 +125,7 @@ def check_simulation(config: "SimulationConfig") -> None:
         ValueError: If a setting lies outside its bounds.
     """
     _check_shared(config)
+    _check_text("world_file", config.world_file)
     for name in config.selectors:
         scheme = SELECTORS[name].selector
         if scheme.needs_losses or scheme.probes_losses:
@@ -184,6 +201,23 @@ def _check_types(config: "ComparisonConfig") -> None:
         if is_misplaced_bool or not isinstance(value, allowed):
             words = " or ".join(kind.__name__ for kind in allowed).replace("tuple", "list")
             raise ValueError(f"{setting.name} must be a {words}, got {value!r}")
+        _check_text(setting.name, value)
+
+
+def _check_text(name: str, value: Any) -> None:
+    """Refuse a name that no settings file can hold: not UTF-8, or with a zero byte."""
+    if not isinstance(value, str):
+        return
+    is_text = value == value.encode(errors="replace").decode()
+    if not is_text or "\0" in value:
+        raise ValueError(f"{name} must be text in UTF-8 without zero bytes, got {value!r}")
+
+
+def as_floats(value: Any) -> Any:
+    """Return whole numbers as floats, in tuples too, and everything else as it is."""
+    if isinstance(value, tuple):
+        return tuple(as_floats(part) for part in value)
+    return float(value) if isinstance(value, int) else value
 
 
 def _allowed_types(name: str, default: Any) -> tuple[type, ...]:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from fedcohort.checks import check_choice
 from fedcohort.lab.config import ComparisonConfig
-from fedcohort.lab.runs import run_keys
+from fedcohort.lab.runs import count_runs
 
 PER_RUN = ("accuracy", "loss", "seconds", "wasted_seconds", "wasted_bytes")  # [T, runs]
 PER_CLIENT = ("clients", "arrived", "valid")  # [T, runs, k]
@@ -26,7 +26,7 @@ def check_records(config: ComparisonConfig, records: Mapping[str, Any], path: Pa
     Raises:
         ValueError: If an array is missing, has another shape, or names a client that is none.
     """
-    runs = len(run_keys(config))
+    runs = count_runs(config)
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(PER_RUN, (runs,))
     shapes |= dict.fromkeys(PER_CLIENT, (runs, config.cohort))
     for name in shapes:

@@ -2,8 +2,12 @@
 
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 from fedcohort.lab.config import ComparisonConfig
+from fedcohort.memory import check_memory
+
+BYTES_PER_KEY = 100  # at least, of Python's objects
 
 
 @dataclass(frozen=True)
@@ -17,6 +21,12 @@ class RunKey:
     seed: int
 
 
+def count_runs(config: ComparisonConfig) -> int:
+    """Return the number of runs of a comparison."""
+    axes = (config.selectors, config.partitions, config.aggregations, config.mus)
+    return config.seeds * prod(len(axis) for axis in axes)
+
+
 def run_keys(config: ComparisonConfig) -> list[RunKey]:
     """Return all runs in the order of the batch axis; those of one selector stand together.
 
@@ -26,12 +36,17 @@ def run_keys(config: ComparisonConfig) -> list[RunKey]:
     Returns:
         One key for each row of the batch axis.
 
+    Raises:
+        ValueError: If the keys alone do not fit the memory.
+
     Examples:
         >>> from fedcohort.lab.config import ComparisonConfig
         >>> config = ComparisonConfig(selectors=("random",), partitions=("iid",), seeds=2)
         >>> [(key.aggregation, key.seed) for key in run_keys(config)]
         [('paper', 0), ('paper', 1), ('normalised', 0), ('normalised', 1)]
     """
+    runs = count_runs(config)
+    check_memory("seeds", f"{config.seeds} seeds in {runs} runs", runs * BYTES_PER_KEY)
     seeds = range(config.first_seed, config.first_seed + config.seeds)
     axes = (config.selectors, config.partitions, config.aggregations, config.mus, seeds)
     return [RunKey(*values) for values in product(*axes)]

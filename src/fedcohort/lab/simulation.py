@@ -18,6 +18,7 @@ from fedcohort.arrays import Bools, Floats, Ints, row_starts
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import SimulationConfig, open_world
 from fedcohort.lab.recorder import AllocationRecorder, Allocations, read_allocations
+from fedcohort.memory import check_memory
 from fedcohort.rounds import play
 from fedcohort.selection.protocol import Selector
 from fedcohort.selection.registry import Federation, make_selector
@@ -90,6 +91,9 @@ def simulate(
     Returns:
         What came of each selector, by name.
 
+    Raises:
+        ValueError: If the results do not fit the memory, before anything is played.
+
     Examples:
         >>> from fedcohort.lab.config import SimulationConfig
         >>> from fedcohort.lab.simulation import simulate
@@ -97,10 +101,28 @@ def simulate(
         >>> simulate(config)["random"].counts.shape
         (2, 8)
     """
+    check_simulation_memory(config)
     results = {}
     for name in config.selectors:
         results[name] = simulate_selector(config, name, on_progress, recorder)
     return results
+
+
+def check_simulation_memory(config: SimulationConfig) -> None:
+    """Refuse a simulation whose results and selectors cannot fit the memory.
+
+    Raises:
+        ValueError: With the bytes needed and the bytes that there are.
+    """
+    values_per_result = config.seeds * (3 * config.rounds + config.clients)
+    values_of_selector = 2 * config.seeds * config.clients  # weights and probabilities
+    values = len(config.selectors) * values_per_result + values_of_selector
+    check_memory(
+        "clients, seeds and rounds",
+        f"{config.clients} clients, {config.seeds} seeds and {config.rounds} rounds "
+        f"of {len(config.selectors)} selectors",
+        needed=8 * values,
+    )
 
 
 def simulate_selector(

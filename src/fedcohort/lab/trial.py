@@ -15,9 +15,10 @@ from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import ComparisonConfig, open_world
 from fedcohort.lab.owners import Owners, deal_samples
 from fedcohort.lab.recorder import AllocationRecorder
-from fedcohort.lab.runs import RunKey, run_keys
+from fedcohort.lab.runs import RunKey, count_runs, run_keys
 from fedcohort.lab.trial_state import restore_trial, trial_state
 from fedcohort.learning import Engine, Options, Run, Sgd, make_model
+from fedcohort.memory import check_memory
 from fedcohort.rounds import Record, play
 from fedcohort.selection.lockstep import Lockstep
 from fedcohort.selection.registry import Federation, make_selector
@@ -44,6 +45,7 @@ class Trial:
     """
 
     def __init__(self, config: ComparisonConfig, data: Dataset, folder: Path) -> None:
+        _check_clients_memory(config)
         self.config = config
         self.folder = folder
         self.keys = run_keys(config)
@@ -276,3 +278,13 @@ class Trial:
     def _save_checkpoint(self, done: int) -> None:
         state = trial_state(self.engine, self.selector, done)
         run_folder.save_checkpoint(self.folder, state)
+
+
+def _check_clients_memory(config: ComparisonConfig) -> None:
+    """Refuse a comparison whose clients cannot fit the memory, each with epochs and a share."""
+    runs = count_runs(config)
+    check_memory(
+        "clients and seeds",
+        f"{config.clients} clients and {config.seeds} seeds in {runs} runs",
+        needed=2 * 8 * config.clients * runs,
+    )

@@ -15,6 +15,7 @@ from fedcohort.aggregation.server import server_step
 from fedcohort.arrays import Bools, Floats, Ints
 from fedcohort.learning.evaluation import Evaluator
 from fedcohort.learning.inputs import check_inputs
+from fedcohort.learning.memory import check_training_memory
 from fedcohort.learning.options import PRECISIONS, Options, find_device
 from fedcohort.learning.run import Run
 from fedcohort.learning.schedule import draw_batches
@@ -82,6 +83,7 @@ class Engine:
         if self.device.type == "cpu" and precision != "float32":
             raise ValueError(f"precision must be float32 on a CPU, got {precision!r}")
         check_inputs(modules, x, y, runs)
+        check_training_memory(modules, runs, sgd, self.options.slots, self.device)
 
         self.runs = list(runs)
         self.sgd = sgd
@@ -261,7 +263,7 @@ class Engine:
             epochs = int(run.epochs[client])
             batches.append(draw_batches(run.train[client], epochs, self.sgd.batch_size, rng))
             mu.append(run.mu)
-        return Jobs(job_run, batches, torch.tensor(mu))
+        return Jobs(job_run, batches, torch.tensor(mu, dtype=torch.float32))
 
     def _is_valid(self, updates: LocalUpdates) -> Tensor:
         """Return which updates [J] are finite and not longer than the bound."""
@@ -292,8 +294,8 @@ class Engine:
         chosen = torch.stack(
             [changes[run.aggregation][position] for position, run in enumerate(self.runs)]
         )
-        rate = torch.tensor([run.server_rate for run in self.runs], device=self.device)
-        momentum = torch.tensor([run.server_momentum for run in self.runs], device=self.device)
+        rate = self._column([run.server_rate for run in self.runs])
+        momentum = self._column([run.server_momentum for run in self.runs])
         models, velocity = server_step(self.models, chosen, self.velocity, rate, momentum)
 
         has_update = (weight > 0)[:, None]
@@ -301,6 +303,10 @@ class Engine:
         self.models = torch.where(has_update, models, self.models)
         # Without momentum the velocity stays zero, which keeps checkpoints small.
         self.velocity = torch.where(has_update & has_momentum, velocity, self.velocity)
+
+    def _column(self, values: Sequence[float]) -> Tensor:
+        """Return one number per run, [R]; whole numbers become floats too."""
+        return torch.tensor([float(value) for value in values], device=self.device)
 
     def _client_losses(self, run: int, clients: Ints) -> Floats:
         """Return the mean loss [d] of one run's model on the training data of d clients."""

@@ -11,7 +11,12 @@ import numpy as np
 
 from fedcohort.arrays import Floats
 from fedcohort.lab.config import SimulationConfig
-from fedcohort.lab.simulation import Progress, SimulationResult, collect
+from fedcohort.lab.simulation import (
+    Progress,
+    SimulationResult,
+    check_simulation_memory,
+    collect,
+)
 from fedcohort.metrics import (
     best_fixed,
     corrected_bound,
@@ -137,6 +142,7 @@ def best_rate(fractions: Floats, num_clients: int, cohort_size: int) -> float:
 
 def play(config: SimulationConfig, on_progress: Progress | None = None) -> Schemes:
     """Play all cases; the robust update has no share, as in its bound."""
+    check_simulation_memory(config)
     results = {}
     for case in cases(config):
         results[case.name] = play_case(case, config.seed_list, on_progress)

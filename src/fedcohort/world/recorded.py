@@ -18,7 +18,9 @@ def make_recorded(conditions: Conditions) -> World:
     many seconds it takes.
     """
     if conditions.file is None:
-        raise ValueError("file must be given for the world 'recorded', got None")
+        raise ValueError(
+            "world_file must be given for the world 'recorded', got None; the flag is --world-file"
+        )
     path = Path(conditions.file)
     table = read_trace(path)
 

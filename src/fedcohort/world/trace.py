@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Floats
+from fedcohort.files import check_file
 
 ARRAY_FILES = (".npy", ".npz")
 
@@ -33,6 +34,7 @@ def read_trace(path: Path) -> npt.NDArray[Any]:
         ValueError: If the file cannot be read, is empty, or holds anything else. The message names
             the file, and the line and column or row and column, counted from 1.
     """
+    check_file(path)
     if path.suffix.lower() in ARRAY_FILES:
         return _read_array(path)
     return _read_csv(path)

@@ -11,6 +11,7 @@ from typing import Any
 
 from fedcohort.checks import check_int
 from fedcohort.files import atomic_write, load_state, read_plain_state, save_state
+from fedcohort.lab.folder.shared import free_name
 
 CHECKPOINT = "checkpoint.safetensors"
 PREVIOUS_CHECKPOINT = "checkpoint.previous.safetensors"
@@ -75,7 +76,7 @@ def recover_checkpoint(folder: Path) -> Path | None:
         return None
     load_state(previous)
     is_damaged = path.exists()
-    aside = _free_name(folder)
+    aside = free_name(folder, DAMAGED_CHECKPOINT)
     with atomic_write(path, aside) as draft:
         draft.write_bytes(previous.read_bytes())
     return aside if is_damaged else None
@@ -86,7 +87,7 @@ def _name_for_replaced(folder: Path, round: Any) -> Path | None:
     try:
         replaced = read_plain_state(folder / CHECKPOINT)
     except ValueError:
-        return _free_name(folder)
+        return free_name(folder, DAMAGED_CHECKPOINT)
     if round is not None and replaced.get("round") == round:
         return None
     return folder / PREVIOUS_CHECKPOINT
@@ -109,11 +110,3 @@ def _is_readable(path: Path) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _free_name(folder: Path) -> Path:
-    """Return a name for a damaged checkpoint that no earlier one has."""
-    number = 1
-    while (folder / DAMAGED_CHECKPOINT.format(number)).exists():
-        number += 1
-    return folder / DAMAGED_CHECKPOINT.format(number)

@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.checks import LARGEST_FLOAT, check_int, check_range
-from fedcohort.files import atomic_write, parse_json_lines, read_json_lines, write_json
+from fedcohort.files import parse_json_lines, read_json_lines, write_bytes, write_json
 from fedcohort.lab.folder.checkpoint import CHECKPOINT, load_checkpoint
-from fedcohort.lab.folder.shared import read_if_there
+from fedcohort.lab.folder.shared import free_name, read_if_there
 
 FLOWER_ABOUT = "run.json"
 FLOWER_JOURNAL = "rounds.jsonl"
+DAMAGED_JOURNAL = "rounds.jsonl.damaged-{}"
 FLOWER_CHECKPOINT_PARTS = ("round", "model", "selector", "registry", "strategy", "totals")
 JOURNAL_KEYS = ("round", "seconds", "asked", "arrived", "success_ratio", "probabilities")
 
@@ -51,7 +52,7 @@ def load_journal(folder: Path) -> list[dict[str, Any]]:
     A last line that is still being written is left out.
 
     Raises:
-        ValueError: If a line is damaged, or a round is missing.
+        ValueError: If a line is damaged, or rounds do not ascend.
     """
     path = journal_path(folder)
     if not path.exists():
@@ -61,26 +62,61 @@ def load_journal(folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def trim_journal(folder: Path, done: int) -> None:
+def trim_journal(folder: Path, done: int, repair: bool = False) -> Path | None:
     """Keep the lines of the finished rounds; a resumed run plays the others again.
 
     Args:
         folder: The run folder.
         done: How many rounds are finished.
+        repair: Whether to go on if lines of finished rounds are damaged or missing. The journal is
+            set aside then, and its readable lines stay.
+
+    Returns:
+        Where the damaged journal is kept; None if none was set aside.
 
     Raises:
-        ValueError: If a line of a finished round is damaged or missing.
+        ValueError: If such lines are damaged or missing, and not to be repaired.
     """
     path = journal_path(folder)
     content = path.read_bytes() if path.exists() else b""
-    kept = b"".join(line + b"\n" for line in content.splitlines()[:done])
-    rows = parse_json_lines(kept, path, JOURNAL_KEYS)
-    _check_rows(rows, path)
-    if len(rows) < done:
-        raise ValueError(f"{path} must hold rounds 1 to {done}, got {len(rows)} of them")
+    lines = content.splitlines()[:done]
+    aside = None
+    try:
+        rows = _parse_journal(lines, path)
+        if len(rows) < done:
+            raise ValueError(f"{path} must hold rounds 1 to {done}, got {len(rows)} of them")
+    except ValueError as error:
+        if not repair:
+            advice = "from_previous=True sets the journal aside and goes on without these lines"
+            raise ValueError(f"{error}; {advice}") from None
+        aside = free_name(folder, DAMAGED_JOURNAL)
+        write_bytes(aside, content)
+        lines = _readable_lines(content.splitlines(), done, path)
+
+    kept = b"".join(line + b"\n" for line in lines)
     if kept != content:
-        with atomic_write(path) as draft:
-            draft.write_bytes(kept)
+        write_bytes(path, kept)
+    return aside
+
+
+def _parse_journal(lines: Sequence[bytes], path: Path) -> list[dict[str, Any]]:
+    content = b"".join(line + b"\n" for line in lines)
+    rows = parse_json_lines(content, path, JOURNAL_KEYS)
+    _check_rows(rows, path)
+    return rows
+
+
+def _readable_lines(lines: Sequence[bytes], done: int, path: Path) -> list[bytes]:
+    """Return the lines of finished rounds that can be read, in order of their rounds."""
+    readable: dict[int, bytes] = {}
+    for line in lines:
+        try:
+            (row,) = _parse_journal([line], path)
+        except ValueError:
+            continue
+        if row["round"] <= done:
+            readable[row["round"]] = line
+    return [readable[round] for round in sorted(readable)]
 
 
 def write_about(folder: Path, about: Mapping[str, Any]) -> None:
@@ -94,13 +130,15 @@ def read_about(folder: Path) -> dict[str, Any]:
 
 
 def _check_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Refuse rounds that do not ascend, and values of other types than a journal holds."""
+    before = 0
     for number, row in enumerate(rows, start=1):
-        _check_row(row, number, f"line {number} of {path}")
+        where = f"line {number} of {path}"
+        before = check_int(f"round in {where}", row["round"], before + 1)
+        _check_row(row, where)
 
 
-def _check_row(row: Mapping[str, Any], number: int, where: str) -> None:
-    """Refuse a line of the journal with another round, or with values of other types."""
-    check_int(f"round in {where}", row["round"], number, number)
+def _check_row(row: Mapping[str, Any], where: str) -> None:
     check_int(f"arrived in {where}", row["arrived"], 0)
     for name in ("seconds", "success_ratio"):
         check_range(f"{name} in {where}", row[name], 0, LARGEST_FLOAT)

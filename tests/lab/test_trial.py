@@ -1,0 +1,141 @@
+"""What each run of a comparison is given: its own world, samples, epochs, model and losses."""
+
+from itertools import islice
+
+import numpy as np
+import pytest
+import torch
+
+from fedcohort.data import Dataset, label_counts
+from fedcohort.lab import folder as run_folder
+from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.recorder import read_allocations
+from fedcohort.lab.trial import Trial, deal_samples
+from fedcohort.world.bernoulli import bernoulli
+from fedcohort.world.classes import class_rates
+from fedcohort.world.durations import local_epochs
+
+CLIENTS = 8
+DATA = Dataset(
+    "tiny",
+    x=np.random.default_rng(0).normal(size=(160, 3)).astype(np.float32),
+    y=np.arange(160) % 4,
+    num_classes=4,
+)
+
+
+def make_config(**changed):
+    settings = {
+        "selectors": ("random", "pow-d"),
+        "partitions": ("iid", "primary-label"),
+        "aggregations": ("paper",),
+        "seeds": 2,
+        "first_seed": 5,
+        "clients": CLIENTS,
+        "cohort": 3,
+        "rounds": 8,
+        "epochs": (1, 2, 3, 4),
+        "mode": "one-by-one",
+        "checkpoint_every": 3,
+    }
+    return ComparisonConfig(**(settings | changed))
+
+
+@pytest.fixture
+def make_trial(tmp_path):
+    """Return a maker of trials in a new folder."""
+
+    def make(**changed):
+        return Trial(make_config(**changed), DATA, tmp_path / "run")
+
+    return make
+
+
+def test_every_run_plays_the_world_of_its_seed(make_trial):
+    trial = make_trial()
+    rows = np.stack(list(islice(trial.durations(), 8)))
+    rates = class_rates(CLIENTS)
+    for position, key in enumerate(trial.keys):
+        answers = np.stack(list(islice(bernoulli(rates, key.seed), 8)))
+        np.testing.assert_array_equal(np.isfinite(rows[:, position]), answers)
+
+
+@pytest.mark.parametrize("partition", ["iid", "primary-label"])
+def test_the_samples_of_a_seed_are_the_same_whichever_seed_is_the_first(partition):
+    def owned(first_seed, seed):
+        owners = deal_samples(make_config(first_seed=first_seed), DATA, partition, seed)
+        return np.concatenate(owners.train), np.concatenate(owners.test)
+
+    for together, alone in zip(owned(5, 6), owned(6, 6), strict=True):
+        np.testing.assert_array_equal(together, alone)
+    for one, other in zip(owned(5, 5), owned(5, 6), strict=True):
+        assert not np.array_equal(one, other)
+
+
+def test_every_run_has_the_samples_and_the_epochs_of_its_seed(make_trial):
+    trial = make_trial()
+    for key, run in zip(trial.keys, trial.engine.runs, strict=True):
+        owners = deal_samples(trial.config, DATA, key.partition, key.seed)
+        for own, expected in zip(run.train, owners.train, strict=True):
+            np.testing.assert_array_equal(own, expected)
+        np.testing.assert_array_equal(run.test, np.concatenate(owners.test))
+        np.testing.assert_array_equal(run.epochs, local_epochs(CLIENTS, key.seed))
+
+
+def test_runs_start_from_the_same_model_if_and_only_if_they_have_the_same_seed(make_trial):
+    trial = make_trial()
+    models = trial.engine.models
+    for one, key in enumerate(trial.keys):
+        for other, other_key in enumerate(trial.keys):
+            assert torch.equal(models[one], models[other]) == (key.seed == other_key.seed)
+
+
+def test_pow_d_ranks_clients_by_the_losses_of_its_own_run(make_trial):
+    trial = make_trial(candidates=CLIENTS)
+    chance = torch.Generator().manual_seed(0)
+    trial.engine.models = torch.randn(trial.engine.models.shape, generator=chance)
+    cohort = trial.selector.select(0)
+    for position, key in enumerate(trial.keys):
+        if key.selector == "pow-d":
+            everyone = np.arange(CLIENTS)[None, :]
+            losses = trial.engine.losses([position], everyone)[0]
+            highest = np.sort(np.argsort(-losses)[:3])
+            np.testing.assert_array_equal(cohort.clients[position], highest)
+
+
+def test_pow_d_has_as_many_candidates_as_the_settings_say(make_trial):
+    trial = make_trial(selectors=("pow-d",), candidates=4)
+    assert (trial.selector.select(0).inclusion == 4 / CLIENTS).all()
+
+
+def test_labels_are_counted_on_the_samples_that_are_trained_on(make_trial):
+    trial = make_trial()
+    for partition, counts in trial.label_counts.items():
+        train = deal_samples(trial.config, DATA, partition, seed=5).train
+        np.testing.assert_array_equal(counts, label_counts(DATA.y, train, 4))
+
+
+def test_an_update_that_is_rejected_wastes_the_bytes_of_two_models(make_trial):
+    trial = make_trial(max_norm=1e-9)  # so that every update that arrives is rejected
+    trial.run()
+    records = run_folder.load_records(trial.folder)
+    assert not records["valid"].any()
+    arrived = records["arrived"].sum(axis=-1)
+    models = 2 * arrived + (3 - arrived)
+    np.testing.assert_array_equal(records["wasted_bytes"], models * trial.engine.model_bytes)
+
+
+def test_probabilities_are_recorded_before_every_round_with_the_quota_of_that_round(make_trial):
+    trial = make_trial(selectors=("e3cs-inc",))
+    trial.run()
+    recorded = read_allocations(trial.folder)["e3cs-inc"]
+    assert recorded.rounds.tolist() == list(range(8))
+    # From round 8 // 4 = 2 on, everyone is asked with 3/8; in float16 that is exact.
+    assert (recorded.inclusion[2:] == 3 / 8).all()
+    assert (recorded.inclusion[1] != 3 / 8).any()
+
+
+def test_clients_of_a_comparison_answer_at_the_rates_of_the_settings(make_trial):
+    trial = make_trial(rates=(0.0, 1.0))
+    for row in islice(trial.durations(), 8):
+        np.testing.assert_array_equal(np.isfinite(row), np.tile(np.arange(8) >= 4, (8, 1)))

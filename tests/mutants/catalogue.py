@@ -1,0 +1,15 @@
+"""All mutants."""
+
+import flower_mutants
+import lab_mutants
+import paper_mutants
+import reports_mutants
+import selection_mutants
+
+MUTANTS = (
+    *selection_mutants.MUTANTS,
+    *lab_mutants.MUTANTS,
+    *paper_mutants.MUTANTS,
+    *flower_mutants.MUTANTS,
+    *reports_mutants.MUTANTS,
+)

@@ -1,0 +1,96 @@
+"""Bugs in the integration with Flower."""
+
+from mutant import Mutant
+
+MUTANTS = (
+    Mutant(
+        "max_norm of a reply is strict",
+        "flower/replies.py",
+        "if not norm <= max_norm:",
+        "if not norm < max_norm:",
+        ("tests/flower/test_replies.py",),
+    ),
+    Mutant(
+        "a round's arrivals are those of all rounds",
+        "flower/journal.py",
+        '"arrived": _count_arrived(verdicts)',
+        '"arrived": totals.arrived',
+        ("tests/flower/test_journal.py",),
+    ),
+    Mutant(
+        "fairness leaves out clients that were never asked",
+        "flower/journal.py",
+        "for name in known]",
+        "for name in totals.asked]",
+        ("tests/flower/test_journal.py",),
+    ),
+    Mutant(
+        "a resumed journal loses the last finished round",
+        "flower/journal.py",
+        "_round_of(line) <= done",
+        "_round_of(line) < done",
+        ("tests/flower/test_journal.py",),
+    ),
+    Mutant(
+        "clients of unknown size count as empty",
+        "flower/aggregation.py",
+        "unknown * float(np.mean(numbers))",
+        "unknown * 0.0",
+        ("tests/flower/test_aggregation.py",),
+    ),
+    Mutant(
+        "the selector is asked for the round after",
+        "flower/training.py",
+        "self.selector.select(server_round - 1, available)",
+        "self.selector.select(server_round, available)",
+        (
+            "tests/flower/test_training.py"
+            "::test_with_the_same_seed_and_failures_the_cohorts_are_those_of_the_simulation",
+        ),
+    ),
+    Mutant(
+        "probabilities are those of the round after",
+        "flower/training.py",
+        "inclusion_probabilities(self.selector, server_round - 1, available)",
+        "inclusion_probabilities(self.selector, server_round, available)",
+        (
+            "tests/flower/test_training.py"
+            "::test_the_journal_has_the_probabilities_with_which_the_round_was_drawn",
+        ),
+    ),
+    Mutant(
+        "the distance of models is the sum of distances of arrays",
+        "flower/models.py",
+        "squares += _squared_distance(model[name], other[name])",
+        "squares = (sqrt(squares) + sqrt(_squared_distance(model[name], other[name]))) ** 2",
+        ("tests/flower/test_models.py",),
+    ),
+    Mutant(
+        "settings of a strategy are saved as state",
+        "flower/strategy_state.py",
+        "if number != initial_numbers[depth].get(name):",
+        "if number is not None:",
+        ("tests/flower/test_strategy_state.py",),
+    ),
+    Mutant(
+        "one client joins, however many came",
+        "flower/selection.py",
+        "selector.join(num_clients - selector.num_clients)",
+        "selector.join(1)",
+        ("tests/flower/test_selection.py",),
+    ),
+    Mutant(
+        "the newest node wins over a registered one",
+        "flower/clients.py",
+        "bool(nodes[node].name), nodes[node].last_activated_at, node",
+        "nodes[node].last_activated_at, bool(nodes[node].name), node",
+        ("tests/flower/test_identity.py",),
+    ),
+    Mutant(
+        "clients fail as in the round after",
+        "flower/volatility.py",
+        "seed, round - 1, client",
+        "seed, round, client",
+        ("tests/flower/test_volatility.py",),
+    ),
+)

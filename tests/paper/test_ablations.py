@@ -1,0 +1,50 @@
+import pytest
+from made import result
+
+from fedcohort.paper.ablations import compare_test_data, compare_variants
+from fedcohort.paper.setting import task_config
+
+CONFIG = task_config("cifar10", {"rounds": 2}, selectors=("e3cs-0", "e3cs-robust"))
+
+
+def ends_at(*finals, official=None):
+    """Return finished runs of two rounds with these final accuracies, one per seed."""
+    runs = []
+    for seed, final in enumerate(finals):
+        tested = None if official is None else (0.0, official)
+        runs.append(result(CONFIG, (0.0, final), official=tested, first_seed=seed))
+    return runs
+
+
+def test_a_difference_is_that_to_the_first_variant_of_the_scheme_paired_by_seed():
+    variants = {
+        ("successive", "e3cs-0"): ends_at(0.50, 0.60),
+        ("exact", "e3cs-0"): ends_at(0.53, 0.61, 0.99),  # 3 and 1 points more; seed 2 has no pair
+        ("exact", "e3cs-robust"): ends_at(0.49, 0.59),  # beside E3CS-0: a point less in both
+    }
+    rows = compare_variants(CONFIG, variants)
+    assert [row["difference"] for row in rows] == ["", "+2.00 ± 1.00", "-1.00 ± 0.00"]
+    assert [row["runs"] for row in rows] == [2, 3, 2]
+
+
+def test_test_data_are_compared_as_official_less_reserved():
+    variants = {
+        ("successive", "random"): ends_at(0.50, 0.52, official=0.48),  # 48 less 51
+        ("successive", "fedcs"): ends_at(0.50),
+        ("successive", "pow-d"): [],
+    }
+    random, fedcs, powd = compare_test_data(variants)
+    assert random["difference"] == "-3.00"
+    assert random["official test set"].startswith("48.00")
+    assert random["clients' reserved data"].startswith("51.00")
+    assert (fedcs["official test set"], fedcs["difference"]) == ("not tested", "-")
+    assert powd["difference"] == "-"
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_runs_that_are_not_finished_have_no_difference(rounds):
+    runs = [result(CONFIG, (0.5,) * rounds, rounds=4)]
+    rows = compare_variants(
+        CONFIG, {("successive", "e3cs-0"): ends_at(0.5), ("exact", "e3cs-0"): runs}
+    )
+    assert rows[1]["difference"] == "-"
