@@ -79,14 +79,14 @@ def read_cohort(selector: "BaseSelector", state: State) -> tuple[Cohort | None, 
         unknown = ", ".join(sorted(map(str, keys - expected)))
         raise ValueError(f"asked in the state must have no {unknown}, got {values!r}")
 
+    copies = {}
     try:
         cohort = Cohort(values["round"], values["clients"], values["inclusion"])
-    except (TypeError, OverflowError) as error:
+        for name in selector.in_flight:
+            copies[name] = None if values[name] is None else np.array(values[name])
+    except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(f"asked in the state must be a cohort, got: {error}") from None
     _check_cohort(selector, cohort)
-    copies = {}
-    for name in selector.in_flight:
-        copies[name] = None if values[name] is None else np.array(values[name])
     return cohort, copies
 
 
