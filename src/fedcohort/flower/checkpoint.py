@@ -1,4 +1,4 @@
-"""The state from which a server resumes after a crash: a file for the last round, one before it.
+"""The state from which a server resumes: a file for the last round, and the one before it.
 
 A file is written completely or not at all, and opening it cannot run code. The first one is of
 round 0, so that a folder with a journal and no checkpoint has lost it. The journal of the rounds

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Bools, State, pick
+from fedcohort.checks import MAX_COUNT, check_int
 from fedcohort.rng import check_rng_state
 from fedcohort.selection.availability import reachable_size
 from fedcohort.selection.protocol import Cohort
@@ -135,6 +136,7 @@ def check_close(name: str, found: npt.NDArray[Any], expected: npt.NDArray[Any]) 
 
 
 def _check_cohort(selector: "BaseSelector", cohort: Cohort) -> None:
+    check_int("round asked in the state", cohort.round, 0, MAX_COUNT)
     clients = cohort.clients
     is_known = clients.size == 0 or clients.max() < selector.num_clients
     if clients.shape[:-1] != selector.batch or not is_known:
