@@ -7,7 +7,7 @@ BIN     = $(VENV)/bin
 WORKERS ?= 2
 PYTEST   = $(BIN)/pytest -n $(WORKERS) --dist loadfile
 
-.PHONY: demo flower-demo check test test-packaging chaos mutants docs lint clean
+.PHONY: demo flower-demo check test fuzz test-packaging chaos mutants docs lint clean
 
 demo: $(VENV)/.ready-demo
 	$(BIN)/fedcohort compare --out runs/demo --resume
@@ -23,6 +23,9 @@ test: $(VENV)/.ready-test lint
 	scripts/install-test-browser
 	$(PYTEST) -m 'not packaging and not deployment'
 	$(BIN)/pytest -m deployment
+
+fuzz: $(VENV)/.ready-test
+	$(BIN)/python tests/fuzz/run_fuzz.py
 
 test-packaging: $(VENV)/.ready-test
 	$(BIN)/pytest -m packaging

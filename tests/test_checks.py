@@ -83,3 +83,23 @@ def test_what_is_no_option_is_refused_with_the_nearest_one(value, hint):
 def test_what_is_no_array_within_its_bounds_is_refused(values, shape, high, message):
     with pytest.raises(ValueError, match=f"rates {message}"):
         check_array("rates", values, shape, 0.0, high)
+
+
+@pytest.mark.parametrize(
+    "refuse",
+    [
+        lambda value: check_int("seeds", value, 1, 9),
+        lambda value: check_range("seeds", value, 0.0, 1.0),
+        lambda value: check_positive("seeds", value),
+        lambda value: check_choice("seeds", value, ("one", "two")),
+    ],
+)
+def test_a_number_that_python_does_not_write_is_refused_by_its_name(refuse):
+    with pytest.raises(ValueError, match=r"^seeds must be .*, got a whole number of 16610 bits"):
+        refuse(10**5000)
+
+
+def test_long_values_are_cut_in_messages():
+    with pytest.raises(ValueError, match=r"^seeds must be") as caught:
+        check_choice("seeds", "x" * 10**6, ("one", "two"))
+    assert len(str(caught.value)) < 1000

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from fedcohort.arrays import Floats
 
 LARGEST_FLOAT = float(np.finfo(np.float64).max)
+MAX_SHOWN = 500  # characters of a value in a message
 MAX_COUNT = 2**31 - 1  # of anything that is counted: more fits no memory
 
 
@@ -49,7 +50,7 @@ def check_int(name: str, value: Any, low: int, high: int | None = None) -> int:
     bound = f"between {low} and {high}"
     if high is None or (high == MAX_COUNT and number < low):
         bound = f"at least {low}"
-    raise ValueError(f"{name} must be a whole number {bound}, got {value!r}")
+    raise ValueError(f"{name} must be a whole number {bound}, got {shown(value)}")
 
 
 def check_range(name: str, value: Any, low: float, high: float) -> float:
@@ -74,7 +75,7 @@ def check_range(name: str, value: Any, low: float, high: float) -> float:
     """
     number = _as_float(value)
     if not low <= number <= high:
-        raise ValueError(f"{name} must be between {low} and {high}, got {value!r}")
+        raise ValueError(f"{name} must be between {low} and {high}, got {shown(value)}")
     return number
 
 
@@ -98,7 +99,7 @@ def check_positive(name: str, value: Any) -> float:
     """
     number = _as_float(value)
     if not 0 < number < math.inf:
-        raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
+        raise ValueError(f"{name} must be a finite number above 0, got {shown(value)}")
     return number
 
 
@@ -124,11 +125,12 @@ def check_choice(name: str, value: str, options: Collection[str]) -> str:
     if isinstance(value, str) and value in options:
         return value
     lower_case = [option.lower() for option in options]
-    nearest = get_close_matches(str(value).lower(), lower_case, n=1, cutoff=0.5)
+    given = value if isinstance(value, str) else shown(value)
+    nearest = get_close_matches(given[:MAX_SHOWN].lower(), lower_case, n=1, cutoff=0.5)
     hint = ""
     if nearest:
         hint = f"; did you mean {nearest[0]!r}?"
-    raise ValueError(f"{name} must be one of {', '.join(options)}, got {value!r}{hint}")
+    raise ValueError(f"{name} must be one of {', '.join(options)}, got {shown(value)}{hint}")
 
 
 def check_array(
@@ -157,7 +159,7 @@ def check_array(
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be numbers of shape {shape}, got {values!r}") from None
+        raise ValueError(f"{name} must be numbers of shape {shape}, got {shown(values)}") from None
     if array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
     if array.size == 0:
@@ -171,6 +173,36 @@ def check_array(
         position = _describe_position(bad)
         raise ValueError(f"{name} must be {_describe(low, high)}, got {array[bad][0]}{position}")
     return array
+
+
+def shown(value: Any) -> str:
+    """Return a value for a message: not too long, and whole numbers of any size.
+
+    Examples:
+        >>> shown("oder")
+        "'oder'"
+        >>> shown(10**5000)
+        'a whole number of 16610 bits'
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no whole number of more than 4300 digits
+        if isinstance(value, int):
+            return f"a whole number of {value.bit_length()} bits"
+        return f"a {type(value).__name__} with a huge number"
+    if len(text) > MAX_SHOWN:
+        return f"{text[:MAX_SHOWN]}..."
+    return text
+
+
+def one_line(error: Exception) -> str:
+    r"""Return what an error says in one line, or its kind if it says nothing.
+
+    Examples:
+        >>> one_line(ValueError("two\nlines"))
+        'two lines'
+    """
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _as_float(value: Any) -> float:

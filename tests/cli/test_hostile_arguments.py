@@ -125,3 +125,13 @@ def test_a_zero_byte_in_a_name_is_refused_by_the_name_of_its_setting(fedcohort):
     with open("settings.toml", "w") as file:
         file.write('dataset = "a\\u0000.npz"\n')
     refused(fedcohort("compare", "--config", "settings.toml"), "dataset")
+
+
+def test_control_characters_of_a_path_are_escaped_so_that_the_message_is_one_line(fedcohort):
+    refused(fedcohort("report", "a\nb\x1b[31m"), "a\\nb\\x1b[31m")
+
+
+def test_a_number_with_too_many_digits_is_refused_by_the_name_of_its_setting(fedcohort):
+    with open("settings.toml", "w") as file:
+        file.write(f"seeds = 0x{'f' * 5000}\n")
+    refused(fedcohort("compare", "--config", "settings.toml"), "seeds", "20000 bits")

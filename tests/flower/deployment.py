@@ -45,7 +45,13 @@ CLIENTS = {
     "0": {"number": 1.0, "examples": 10},
     "1": {"number": 2.0, "examples": 20},
     "2": {"number": 4.0, "examples": 30, "behaviour": "slow|"},
-    "3": {"number": 8.0, "examples": 40, "behaviour": "nan|shape|raise|schema", "dies": "|slow|"},
+    "3": {
+        "number": 8.0,
+        "examples": 40,
+        "behaviour": "nan|shape|raise|schema",
+        "dies": "|slow|",
+        "hostile": "dimension",
+    },
     "4": {"number": 16.0, "examples": 50},
 }
 FOUR = ("0", "1", "2", "3")

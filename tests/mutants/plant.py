@@ -54,9 +54,8 @@ def run_tests(tests: Sequence[str], source: Path, limit: float) -> tuple[int | N
     return done.returncode, done.stdout + done.stderr
 
 
-def try_mutant(mutant: Mutant, limit: float) -> Outcome:
-    """Plant a bug in a copy of the sources and run its tests."""
-    text = mutant.planted()
+def try_mutant(mutant: Mutant, text: str, limit: float) -> Outcome:
+    """Plant a bug, which makes its file this text, in a copy of the sources; run its tests."""
     start = perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "src"
@@ -107,10 +106,15 @@ def main() -> int:
     if not mutants:
         parser.error(f"no bug is called {' or '.join(options.words)}")
 
+    try:
+        texts = [mutant.planted() for mutant in mutants]
+    except ValueError as error:
+        parser.error(str(error))
     check_unchanged(mutants, limit=10 * options.limit)
+
     survivors = 0
-    for mutant in mutants:
-        outcome = try_mutant(mutant, options.limit)
+    for mutant, text in zip(mutants, texts, strict=True):
+        outcome = try_mutant(mutant, text, options.limit)
         survivors += not outcome.caught_by
         caught_by = outcome.caught_by or "NOBODY"
         print(f"{mutant.file}: {mutant.name} | {caught_by} | {outcome.seconds:.0f} s", flush=True)

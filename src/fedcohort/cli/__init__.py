@@ -117,8 +117,16 @@ def main() -> None:
 
 def _complain(message: str) -> int:
     """Print an error in one line; return the exit code of a mistake."""
-    Console(stderr=True).print(f"error: {message}", markup=False, highlight=False, soft_wrap=True)
+    line = "".join(map(_printable, message))
+    Console(stderr=True).print(f"error: {line}", markup=False, highlight=False, soft_wrap=True)
     return MISTAKE
+
+
+def _printable(character: str) -> str:
+    """Return a character, or its escape where a path or a name holds a control character."""
+    if character.isprintable():
+        return character
+    return character.encode("unicode_escape").decode()
 
 
 def _escape_unprintable() -> None:

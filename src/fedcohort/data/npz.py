@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from fedcohort.checks import one_line
 from fedcohort.data.samples import Array
-from fedcohort.files import check_file
+from fedcohort.files import check_file, check_plain
 
 KEYS = ("x", "y", "test_x", "test_y", "clients", "num_classes")
 
@@ -22,7 +23,8 @@ def read_npz(path: Path) -> dict[str, Array]:
         with open(path, "rb") as file:
             arrays = _read_keys(np.load(file, allow_pickle=False))
     except Exception as error:  # NumPy's reader raises many kinds for a damaged file
-        raise ValueError(f"{path} cannot be read: {error}") from None
+        raise ValueError(f"{path} cannot be read: {one_line(error)}") from None
+    check_plain(path, arrays)
     for key in ("x", "y"):
         if key not in arrays:
             names = ", ".join(arrays) or "no key at all"

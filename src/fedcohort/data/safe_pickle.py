@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fedcohort.checks import one_line
+
 
 def unpickle(data: bytes, name: str) -> Any:
     """Return the pickled object, written by Python 2 or 3.
@@ -31,7 +33,7 @@ def unpickle(data: bytes, name: str) -> Any:
         value = _Unpickler(io.BytesIO(data), encoding="bytes").load()
         return _with_arrays(value)
     except Exception as error:  # a damaged pickle can raise anything
-        reason = str(error) or type(error).__name__
+        reason = one_line(error)
         raise ValueError(f"{name} cannot be read as a CIFAR-10 batch: {reason}") from None
 
 

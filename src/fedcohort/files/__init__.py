@@ -5,7 +5,7 @@ is read back carries a checksum, see `fedcohort.files.seal`. What a run
 folder holds is known to `fedcohort.lab.folder` alone.
 """
 
-from fedcohort.files.arrays import load_arrays, save_arrays
+from fedcohort.files.arrays import check_plain, load_arrays, save_arrays
 from fedcohort.files.paths import atomic_write, check_file, check_folder, digest_file, locked
 from fedcohort.files.seal import sealed_write
 from fedcohort.files.state import load_state, read_plain_state, save_state
@@ -30,6 +30,7 @@ __all__ = [
     "atomic_write",
     "check_file",
     "check_folder",
+    "check_plain",
     "digest_file",
     "load_arrays",
     "load_state",

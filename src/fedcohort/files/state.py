@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fedcohort.checks import one_line
 from fedcohort.files.paths import check_file
 from fedcohort.files.seal import BLANK, KEY, check_seal, sealed_write
 from fedcohort.files.text import parse_json
@@ -89,7 +90,7 @@ def _read(path: Path, with_arrays: bool) -> tuple[dict[str, Any], Arrays]:
     except FileNotFoundError:
         raise ValueError(f"{_refusal(path)} no such file") from None
     except Exception as error:  # A damaged or foreign file makes the readers raise many kinds.
-        raise ValueError(f"{_refusal(path)} {error or type(error).__name__}") from None
+        raise ValueError(f"{_refusal(path)} {one_line(error)}") from None
     return plain, arrays
 
 

@@ -7,7 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fedcohort.aggregation.registry import AGGREGATIONS
-from fedcohort.checks import MAX_COUNT, check_choice, check_int, check_positive, check_range
+from fedcohort.checks import (
+    MAX_COUNT,
+    check_choice,
+    check_int,
+    check_positive,
+    check_range,
+    shown,
+)
 from fedcohort.data import DATASETS, PARTITIONS
 from fedcohort.data.scaling import SCALINGS
 from fedcohort.selection.registry import SELECTORS
@@ -153,7 +160,7 @@ def _check_lists(config: "Config", names: Sequence[str]) -> None:
         words = {_word(name, value) for value in values}
         has_duplicates = len(words) < len(values) and name not in REPEATABLE
         if not values or has_duplicates:
-            message = f"{name} must be a list of at least one, each once, got {list(values)}"
+            message = f"{name} must be a list of at least one, each once, got {shown(list(values))}"
             raise ValueError(message)
 
 
@@ -200,7 +207,7 @@ def _check_types(config: "ComparisonConfig") -> None:
         is_misplaced_bool = isinstance(value, bool) and bool not in allowed
         if is_misplaced_bool or not isinstance(value, allowed):
             words = " or ".join(kind.__name__ for kind in allowed).replace("tuple", "list")
-            raise ValueError(f"{setting.name} must be a {words}, got {value!r}")
+            raise ValueError(f"{setting.name} must be a {words}, got {shown(value)}")
         _check_text(setting.name, value)
 
 
@@ -210,7 +217,7 @@ def _check_text(name: str, value: Any) -> None:
         return
     is_text = value == value.encode(errors="replace").decode()
     if not is_text or "\0" in value:
-        raise ValueError(f"{name} must be text in UTF-8 without zero bytes, got {value!r}")
+        raise ValueError(f"{name} must be text in UTF-8 without zero bytes, got {shown(value)}")
 
 
 def as_floats(value: Any) -> Any:

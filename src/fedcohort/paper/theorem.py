@@ -55,11 +55,16 @@ def report(results: Results, overrides: Overrides) -> Report:
         exported = results.exported_summary(SIMULATION)
         if not exported:
             return results.report_missing("regret")
-        config = simulation_config(Path(SIMULATION.name), exported["settings"])
+        config = simulation_config(_exported_folder(results), exported["settings"])
         rows = [_with_nan(row) for row in exported["rows"]]
         notes.append("Its curves were not exported; `fedcohort reproduce regret` draws them.")
     title = f"regret: {describe_simulation(config)}"
     return Report("regret", title, {"Summary": rows}, notes, {"summary": rows}, figures)
+
+
+def _exported_folder(results: Results) -> Path:
+    """Return the folder that an exported summary was read from, for messages."""
+    return (results.source or Path()) / SIMULATION.name
 
 
 def summarise(config: SimulationConfig, schemes: Schemes) -> list[dict[str, Any]]:

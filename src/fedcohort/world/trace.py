@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Floats
+from fedcohort.checks import one_line
 from fedcohort.files import check_file
 
 ARRAY_FILES = (".npy", ".npz")
@@ -139,8 +140,8 @@ def _load_array(path: Path) -> npt.NDArray[Any]:
             if len(names) == 1:
                 return np.asarray(loaded[names[0]])
     except Exception as error:  # NumPy's reader raises many kinds for a damaged file
-        reason: object = error
-        if "pickle" in str(error):  # NumPy's own advice is to trust the file
+        reason = one_line(error)
+        if "pickle" in reason:  # NumPy's own advice is to trust the file
             reason = "pickled data"
         raise ValueError(f"{path} must be a NumPy file without pickle, got: {reason}") from None
     raise ValueError(f"{path} must hold one array, got {len(names)}: {', '.join(names)}")
