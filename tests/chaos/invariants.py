@@ -134,10 +134,9 @@ def replay_difference(evidence: Evidence) -> str:
         drawn = [names[index] for index in cohort.clients.tolist()]
         if drawn != asked:
             return f"round {row['round']} asked {asked}, a replay asks {drawn}"
-        statuses = [entry["status"] for entry in row["asked"]]
-        if "unknown" in statuses:
-            continue  # trouble of the SuperLink: the selector learns nothing from this round
-        arrived = [status == "arrived" for status in statuses]
+        if any(entry["status"] == "unknown" for entry in row["asked"]):
+            continue  # the SuperLink had trouble, so the selector learns nothing
+        arrived = [entry["status"] == "arrived" for entry in row["asked"]]
         selector.update(Outcome(cohort, np.array(arrived, dtype=np.bool_)))
 
     if not np.array_equal(state["selector"]["log_weights"], selector.log_weights):
