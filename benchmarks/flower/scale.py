@@ -13,7 +13,9 @@ seconds a round and memory of CohortStrategy, beside stock FedAvg in the same ru
 import argparse
 import json
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -48,6 +50,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that all processes are ended
 
     with tempfile.TemporaryDirectory() as folder:
         if options.what == "silent":
@@ -84,6 +87,8 @@ def measure_silent(folder: Path, silent: int, rounds: int, deadline: float) -> F
         watch = ServerWatch(federation)
         status, measured = run_app(federation, config)
         watch.stop()
+        if status != "finished:completed":
+            status = f"{status}: {last_error(federation.log('superlink'))}"
     rows = load_journal(state) if (state / "rounds.jsonl").exists() else []
     return describe_silent(status, rows, watch, measured, silent, deadline)
 
@@ -178,6 +183,12 @@ def run_app(
     status = federation.wait(run, MOST_SECONDS)
     measured = json.loads(out.read_text()) if out.exists() else {}
     return status, measured
+
+
+def last_error(log: str) -> str:
+    """Return the last line of a log that names an exception."""
+    lines = [line for line in log.splitlines() if re.match(r"\S*(Error|Exception)\b", line)]
+    return lines[-1] if lines else "see its log"
 
 
 class ServerWatch:

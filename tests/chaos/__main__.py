@@ -10,8 +10,10 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -27,20 +29,25 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="chaos", description="Disturb Flower runs by a seed.")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--disturbances", type=int, default=100, help="how many must happen")
+    parser.add_argument("--first", type=int, default=0, help="number of the first episode")
     parser.add_argument("--episode", type=int, help="play this episode alone")
     parser.add_argument("--out", type=Path, default=Path("runs/chaos.json"))
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that all processes are ended
 
-    report = play(options.seed, options.disturbances, options.episode, options.out)
+    numbers = range(options.first, options.first + MOST_EPISODES)
+    if options.episode is not None:
+        numbers = range(options.episode, options.episode + 1)
+    report = play(options.seed, numbers, options.disturbances, options.out)
     print_summary(report)
     return 0 if not any(report["violations"].values()) else 1
 
 
-def play(seed: int, wanted: int, only: int | None, out: Path) -> dict[str, Any]:
-    """Play episodes, writing the report after each of them."""
+def play(seed: int, numbers: Iterable[int], wanted: int, out: Path) -> dict[str, Any]:
+    """Play episodes until enough has happened, writing the report after each of them."""
     report: dict[str, Any] = {
         "seed": seed,
+        "commit": find_commit(),
         "deadline": DEADLINE,
         "disturbances": 0,
         "kinds": {},
@@ -51,7 +58,6 @@ def play(seed: int, wanted: int, only: int | None, out: Path) -> dict[str, Any]:
         "violations": dict.fromkeys(INVARIANTS, 0),
         "episodes": [],
     }
-    numbers = range(MOST_EPISODES) if only is None else [only]
     for number in numbers:
         evidence = play_episode(seed, number)
         add_episode(report, evidence)
@@ -61,6 +67,12 @@ def play(seed: int, wanted: int, only: int | None, out: Path) -> dict[str, Any]:
         if report["disturbances"] >= wanted:
             break
     return report
+
+
+def find_commit() -> str:
+    """Return the commit under test, empty outside of a repository."""
+    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    return done.stdout.strip()
 
 
 def play_episode(seed: int, number: int) -> Evidence:
@@ -134,7 +146,8 @@ def print_episode(episode: dict[str, Any]) -> None:
 
 def print_summary(report: dict[str, Any]) -> None:
     """Print the table."""
-    print(f"\nseed {report['seed']}, deadline {report['deadline']:g} s")
+    about = f"seed {report['seed']}, commit {report['commit']}"
+    print(f"\n{about}, deadline {report['deadline']:g} s")
     rows = [
         ("disturbances", report["disturbances"]),
         ("episodes", len(report["episodes"])),

@@ -134,6 +134,8 @@ def replay_difference(evidence: Evidence) -> str:
         drawn = [names[index] for index in cohort.clients.tolist()]
         if drawn != asked:
             return f"round {row['round']} asked {asked}, a replay asks {drawn}"
+        if any(entry["status"] == "unknown" for entry in row["asked"]):
+            continue  # the SuperLink had trouble, so the selector learns nothing
         arrived = [entry["status"] == "arrived" for entry in row["asked"]]
         selector.update(Outcome(cohort, np.array(arrived, dtype=np.bool_)))
 

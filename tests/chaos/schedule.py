@@ -146,6 +146,8 @@ def _draw_on_server(rng: np.random.Generator) -> Disturbance:
     seconds = _draw_seconds(rng, 2.0, 8.0)
     if kind == "link-stop-long":
         seconds = DEADLINE + 4.0
+    if kind.startswith("folder"):
+        seconds = _draw_seconds(rng, DEADLINE, DEADLINE + 10.0)  # the end of a round writes
     return Disturbance(
         kind=kind,
         round=int(rng.integers(2, ROUNDS + 1)),

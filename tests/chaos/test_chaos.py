@@ -173,7 +173,7 @@ def test_a_short_episode_on_real_processes_keeps_every_invariant(tmp_path):
     """A kill, a stop and broken answers of every cheap kind; `make chaos` plays many."""
     harms = {
         "1": {"2": "nan", "3": "extra", "4": "forged"},
-        "2": {"2": "type", "3": "shape", "4": "garbage"},
+        "2": {"2": "header", "3": "header", "4": "garbage"},
         "3": {"2": "huge", "3": "weight", "4": "examples"},
         "4": {"2": "raise", "3": "loss", "4": "weight"},
     }
