@@ -7,7 +7,7 @@ BIN     = $(VENV)/bin
 WORKERS ?= 2
 PYTEST   = $(BIN)/pytest -n $(WORKERS) --dist loadfile
 
-.PHONY: demo flower-demo check test fuzz test-packaging chaos mutants docs lint clean
+.PHONY: demo flower-demo check test fuzz test-packaging test-newest-flower chaos mutants docs lint clean
 
 demo: $(VENV)/.ready-demo
 	$(BIN)/fedcohort compare --out runs/demo --resume
@@ -29,6 +29,16 @@ fuzz: $(VENV)/.ready-test
 
 test-packaging: $(VENV)/.ready-test
 	$(BIN)/pytest -m packaging
+
+# The fast Flower tests against the newest flwr that pip finds, whatever our bounds say. It may fail;
+# then our use of Flower's private parts needs a look. No part of `make test`.
+NEWEST = .venv-newest-flower
+test-newest-flower:
+	$(PYTHON) -m venv $(NEWEST)
+	$(NEWEST)/bin/python -m pip install --quiet -e '.[learning,tracking,dev]' safetensors
+	$(NEWEST)/bin/python -m pip install --quiet --upgrade 'flwr[simulation]'
+	@echo "Testing against flwr $$($(NEWEST)/bin/python -c 'from importlib.metadata import version; print(version("flwr"))')"
+	$(NEWEST)/bin/pytest -q -m 'not slow and not packaging' tests/flower
 
 # A hundred seeded disturbances of real Flower deployments; takes about half an hour.
 chaos: $(VENV)/.ready-test

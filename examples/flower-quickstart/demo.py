@@ -6,10 +6,12 @@ The demonstration starts a SuperLink and five SuperNodes, runs the quickstart ap
 every round, and ends every process.
 """
 
+import signal
 import sys
 import tempfile
 from pathlib import Path
 from time import monotonic, sleep
+from types import FrameType
 from typing import Any
 
 from local_federation import LocalFederation
@@ -28,12 +30,14 @@ COLOURS = {
     "rejected": "magenta",
     "lost": "red",
     "failed": "red",
+    "unknown": "blue",
 }
 console = Console(highlight=False, soft_wrap=True)
 
 
 def main() -> int:
     """Return 0 if the run completes, every round ends in time, and no process is left."""
+    signal.signal(signal.SIGTERM, end_at_once)
     if len(sys.argv) > 1:
         folder = Path(sys.argv[1])
     else:
@@ -66,6 +70,12 @@ def main() -> int:
     console.print(f"Journal and state: {folder / 'state'}")
     succeeded = status == "finished:completed" and not late and not left
     return 0 if succeeded else 1
+
+
+def end_at_once(number: int, frame: FrameType | None) -> None:
+    """Leave the `with` block of the federation, which ends all its processes."""
+    signal.signal(number, signal.SIG_IGN)
+    raise SystemExit(128 + number)
 
 
 def start_client(federation: LocalFederation, client: str) -> None:

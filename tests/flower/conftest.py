@@ -8,7 +8,18 @@ from flwr.app.message import message as flwr_message
 from flwr.serverapp.strategy import strategy_utils
 from flwr.supercore.task_identity import TaskIdentity
 
-from fedcohort.flower import availability, clients, grid, identity, training
+from fedcohort.flower import (
+    availability,
+    clients,
+    grid,
+    identity,
+    puller,
+    superlink,
+    training,
+    workers,
+)
+
+SERVER_MODULES = (availability, clients, grid, identity, puller, superlink, training, workers)
 
 QUICKSTART = Path(__file__).parents[2] / "examples" / "flower-quickstart"
 sys.path.append(str(QUICKSTART))  # for `local_federation`
@@ -25,7 +36,7 @@ def _a_task_of_flower(monkeypatch):
 def clock(monkeypatch):
     """A clock that everything on the server's side reads."""
     clock = Clock()
-    for module in (availability, clients, grid, identity, training):
+    for module in SERVER_MODULES:
         for name in ("time", "monotonic", "sleep"):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, getattr(clock, name))

@@ -99,7 +99,10 @@ class FakeClient:
 
 @dataclass
 class FakeGrid(Grid):
-    """A SuperLink: keeps messages until they are pulled or expire, and refuses late answers."""
+    """A SuperLink: keeps messages until they are pulled or expire, and refuses late answers.
+
+    `trouble` gets "list", "push" or "pull" before each call, and returns what the call raises.
+    """
 
     clock: Clock
     nodes: dict[int, NodeInfo] = field(default_factory=dict)
@@ -112,6 +115,10 @@ class FakeGrid(Grid):
     refused_as: str | None = "leave out"
     calls: int = 0
     dies_at_call: int | None = None
+    trouble: Callable[[str], Exception | None] = lambda call: None
+    listings: int = 0
+    pushes: int = 0
+    pulls: int = 0
 
     def __post_init__(self) -> None:
         self.ids = count(1)
@@ -175,14 +182,16 @@ class FakeGrid(Grid):
         return [node.node_id for node in self.get_nodes()]
 
     def get_nodes(self) -> Iterable[NodeInfo]:
-        self._count()
+        self.listings += 1
+        self._count("list")
         copies = [NodeInfo() for _ in self.nodes]
         for copy, node in zip(copies, self.nodes.values(), strict=True):
             copy.CopyFrom(node)
         return copies
 
     def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
-        self._count()
+        self.pushes += 1
+        self._count("push")
         ids: list[Any] = []
         for message in messages:
             number = f"message-{next(self.ids)}"
@@ -198,7 +207,8 @@ class FakeGrid(Grid):
         return ids
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
-        self._count()
+        self.pulls += 1
+        self._count("pull")
         pulled = []
         for number in sorted(set(message_ids)):
             message = self.instructions.get(number)
@@ -219,10 +229,13 @@ class FakeGrid(Grid):
     ) -> Iterable[Message]:
         raise AssertionError("the stock loop must not be used")
 
-    def _count(self) -> None:
+    def _count(self, call: str) -> None:
         self.calls += 1
         if self.calls == self.dies_at_call:
             raise Killed
+        error = self.trouble(call)
+        if error is not None:
+            raise error
 
     def _expired(self, message: Message) -> bool:
         return message.metadata.created_at + message.metadata.ttl <= self.clock.now

@@ -135,9 +135,11 @@ def play(grid, folder, make=FedAvg, resume=False, initial=None, rounds=ROUNDS, *
     return result.arrays, strategy.selector.state_dict(), journal(folder)
 
 
-def journal(folder):
+def journal(folder, keep_seconds=False):
     """The rows without what the clock decides."""
     rows = [json.loads(line) for line in (folder / "rounds.jsonl").read_text().splitlines()]
+    if keep_seconds:
+        return rows
     for row in rows:
         row.pop("seconds")
         row.pop("fedcohort-sha256", None)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fedcohort.flower.availability import wait_for_clients
-from fedcohort.flower.clients import ClientRegistry
+from fedcohort.flower.clients import Client, ClientRegistry
 from fedcohort.flower.verdicts import Verdict
 
 QUICK = settings(
@@ -267,3 +267,45 @@ def test_an_index_never_changes_and_no_two_clients_are_on_one_node(
     refresh_often(registry, grid, clock)
     claimed = {grid.clients[node].says or str(node) for node in grid.nodes}
     assert {registry.name(index) for index in registry.available} == claimed
+
+
+class CountingList(list):
+    """A list that counts how often an element is read."""
+
+    reads = 0
+
+    def __getitem__(self, place):
+        self.reads += 1
+        return super().__getitem__(place)
+
+    def __iter__(self):
+        for client in super().__iter__():
+            self.reads += 1
+            yield client
+
+
+@pytest.mark.parametrize("places", [0, 2000])
+@pytest.mark.parametrize("name", ["{}", "client-{}"])
+def test_an_index_is_found_without_a_look_at_every_other(clock, places, name):
+    registry = ClientRegistry(places)
+    registry.clients = CountingList(registry.clients)
+    for number in range(2000):
+        registry._add(Client(name.format(number)))
+    assert registry.clients.reads <= 5 * 2000
+    assert client_names(registry) == [name.format(number) for number in range(2000)]
+
+
+def test_thousands_of_clients_cost_a_few_log_lines(clock, logged):
+    grid, registry = grid_with_names(clock, *map(str, range(1000))), ClientRegistry()
+    refresh_often(registry, grid, clock)
+    assert len(registry) == 1000
+    assert len(logged) <= 10
+
+
+@pytest.mark.parametrize(("nodes", "most"), [(1, 62), (300, 22), (3000, 4)])
+def test_many_nodes_are_listed_less_often(clock, nodes, most):
+    grid, registry = grid_with_names(clock, *map(str, range(nodes))), ClientRegistry()
+    for _ in range(600):  # a minute
+        registry.refresh_if_due(grid)
+        clock.sleep(0.1)
+    assert 2 <= grid.listings <= most

@@ -1,146 +1,195 @@
 """Replies over the network: slow uploads, broken answers, and nothing left behind."""
 
-from threading import Event
-from types import SimpleNamespace
+import threading
 
 import pytest
-from fakes import FakeGrid, answering, messages, silent
+from fakes import FakeClient, answering, learner, messages, silent
 from flwr.app import Error
-from flwr.proto.node_pb2 import Node
-from google.protobuf.message import DecodeError
+from helpers import cohort_strategy, initial, journal
+from remote import RemoteGrid
 
 from fedcohort.flower import DeadlineGrid
+from fedcohort.flower.clients import ClientRegistry
 from fedcohort.flower.grid import RestrictedGrid
 from fedcohort.flower.verdicts import verdict_of_error
 
+MOST_THREADS = 13  # 1 call and 8 downloads of a round, 2 listings, 1 identity and 2 downloads
 
-class Remote(FakeGrid):
-    """A grid that reaches its SuperLink over the network, as that of a deployment does."""
 
-    node = Node(node_id=1)
-    run = SimpleNamespace(run_id=8)
+def remote(clock, *clients):
+    grid = RemoteGrid(clock)
+    for node, client in enumerate(clients, 11):
+        grid.join(node, client)
+    return grid
 
-    def __post_init__(self):
-        super().__post_init__()
-        self._runtime_client, self.confirmed = self, []
 
-    def ConfirmMessageReceived(self, request):
-        assert (request.run_id, request.node.node_id) == (8, 1)
-        self.confirmed.append(request.message_object_id)
+def by_message(written, replies):
+    """The reply to each message, None if there is none."""
+    found = {reply.metadata.reply_to_message_id: reply for reply in replies}
+    return [found.get(message.metadata.message_id) for message in written]
 
 
 def test_what_silent_nodes_never_fetched_is_removed_from_the_server(clock):
-    grid = Remote(clock)
-    for node, client in enumerate(
-        [answering(0.1), silent(), answering(0.2, Error(2, "it broke")), silent()], 1
-    ):
-        grid.join(node, client)
-    clock.after(0.3, lambda: grid.leave(4))
-    written = messages(1, 2, 3, 4)
+    broke = answering(0.2, Error(2, "it broke"))
+    grid = remote(clock, answering(0.1), silent(), broke, silent())
+    clock.after(0.3, lambda: grid.leave(14))
+    written = messages(11, 12, 13, 14)
     assert len(list(DeadlineGrid(grid, 1.0).send_and_receive(written))) == 4
-    assert sorted(grid.confirmed) == sorted(written[place].metadata.message_id for place in (1, 3))
-
-
-class Hanging(Remote):
-    """One node announces its reply and never ends uploading it; who pulls that reply waits."""
-
-    def __post_init__(self):
-        super().__post_init__()
-        self.hanging, self.upload = "", Event()
-
-    def pull_messages(self, message_ids):
-        ids = set(message_ids)
-        if self.hanging in ids and self.instructions.pop(self.hanging, None):
-            self.upload.wait()
-        return super().pull_messages(ids)
+    removed = {written[place].metadata.message_id for place in (1, 3)}
+    assert removed <= set(grid.confirmed)
 
 
 def test_an_upload_that_hangs_holds_up_neither_the_round_nor_the_answers_of_others(clock):
-    grid = Hanging(clock)
-    for node, client in enumerate([silent(), answering(0.3), silent()], 1):
-        grid.join(node, client)
-    clock.after(0.05, lambda: setattr(grid, "hanging", written[0].metadata.message_id))
-    written, start = messages(1, 2, 3), clock.now
-    replies = {
-        reply.metadata.reply_to_message_id: reply
-        for reply in DeadlineGrid(grid, 1.0).send_and_receive(written)
-    }
-    assert clock.now - start == pytest.approx(1.0, abs=0.05)
-    grid.upload.set()
-    first, second, third = (replies.get(message.metadata.message_id) for message in written)
+    grid, start = remote(clock, answering(0.05), answering(0.3), silent()), clock.now
+    grid.missing = {11}
+    written = messages(11, 12, 13)
+    first, second, third = by_message(written, DeadlineGrid(grid, 1.0).send_and_receive(written))
+    assert clock.now - start == pytest.approx(1.0, abs=0.25)
     assert first is None
     assert not second.has_error()
     assert third.has_error()
 
 
-def test_what_goes_wrong_in_a_pull_is_raised_where_it_is_waited_for(clock):
-    class Broken(Remote):
-        def pull_messages(self, message_ids):
-            raise ConnectionError("the SuperLink is gone")
+def test_an_upload_that_takes_its_time_is_read_when_it_is_complete(clock):
+    grid = remote(clock, answering(0.05))
+    grid.missing = {11}
+    kept = {}
 
-    grid = Broken(clock)
-    grid.join(1, answering(0.1))
-    with pytest.raises(ConnectionError, match="the SuperLink is gone"):
-        DeadlineGrid(grid, 1.0).send_and_receive(messages(1))
+    def complete():
+        for object_id in grid.objects:
+            grid.objects[object_id] = kept[object_id]
+
+    pull = grid.PullMessages
+
+    def remember(request):
+        grid.missing = set()
+        response = pull(request)
+        kept.update(grid.objects)
+        for object_id in grid.objects:
+            grid.objects[object_id] = None
+        return response
+
+    grid.PullMessages = remember
+    clock.after(2.0, complete)
+    (reply,) = DeadlineGrid(grid, 5.0).send_and_receive(messages(11))
+    assert reply.has_content()
 
 
 def test_what_was_never_fetched_is_removed_through_grids_of_ours_too(clock):
-    grid = Remote(clock)
-    grid.join(1, silent())
-    written = messages(1)
-    list(DeadlineGrid(RestrictedGrid(grid, [1]), 1.0).send_and_receive(written))
-    assert grid.confirmed == [written[0].metadata.message_id]
+    grid, written = remote(clock, silent()), messages(11)
+    list(DeadlineGrid(RestrictedGrid(grid, [11]), 1.0).send_and_receive(written))
+    assert written[0].metadata.message_id in grid.confirmed
 
 
-class Lying(Remote):
-    """Some nodes answer with bytes that are no message, or claim to answer another message."""
-
-    lies: dict  # by node: what is raised, or the node whose message is named
-
-    def pull_messages(self, message_ids):
-        (message,) = message_ids
-        replies = list(super().pull_messages([message]))
-        for reply in replies:
-            lie = self.lies.get(reply.metadata.src_node_id)
-            if isinstance(lie, Exception):
-                raise lie
-            if lie is not None:
-                reply.metadata.__dict__["_reply_to_message_id"] = self.named[lie]
-        return replies
-
-
-@pytest.mark.parametrize(
-    "lie", [DecodeError("torn"), KeyError("object"), ValueError("no record"), 3]
-)
+@pytest.mark.parametrize("lie", [{"bytes": b"torn"}, {"bytes": b"\x00" * 50}, {"to": "ff"}])
 def test_an_answer_that_is_none_is_that_clients_failure_alone(clock, lie):
-    grid = Lying(clock)
-    for node, client in enumerate([answering(0.1), answering(0.2), silent()], 11):
-        grid.join(node, client)
+    grid = remote(clock, answering(0.1), answering(0.2), silent())
+    grid.lies = {11: lie}
     written = messages(11, 12, 13)
-    grid.lies, grid.named = {11: lie}, {3: "ff"}
-    replies = {
-        reply.metadata.reply_to_message_id: reply
-        for reply in DeadlineGrid(grid, 1.0).send_and_receive(written)
-    }
-    first, second, third = (replies[message.metadata.message_id] for message in written)
+    first, second, third = by_message(written, DeadlineGrid(grid, 1.0).send_and_receive(written))
     assert verdict_of_error(first.error).status == "rejected"
     assert second.has_content()
     assert verdict_of_error(third.error).status == "lost"
 
 
 def test_nobody_answers_in_the_name_of_another(clock):
-    grid = Lying(clock)
-    for node, client in enumerate([answering(0.1), answering(0.5)], 1):
-        grid.join(node, client)
-    written = messages(1, 2)
-    grid.lies, grid.named = {1: 2}, {2: None}
-    clock.after(0.0, lambda: grid.named.update({2: written[1].metadata.message_id}))
-    replies = {
-        reply.metadata.reply_to_message_id: reply
-        for reply in DeadlineGrid(grid, 2.0).send_and_receive(written)
-    }
-    first, second = (replies[message.metadata.message_id] for message in written)
+    grid, written = remote(clock, answering(0.1), answering(0.5)), messages(11, 12)
+    on_time = DeadlineGrid(grid, 2.0)
+    push = grid.push_messages
+
+    def push_and_lie(sent):
+        ids = push(sent)
+        grid.lies = {11: {"to": written[1].metadata.message_id}}
+        return ids
+
+    grid.push_messages = push_and_lie
+    first, second = by_message(written, on_time.send_and_receive(written))
     verdict = verdict_of_error(first.error)
     assert verdict.status == "rejected"
-    assert verdict.reason == "its answer says that it is to another message"
-    assert second.metadata.src_node_id == 2
+    assert "it says that it is to another message" in verdict.reason
+    assert second.metadata.src_node_id == 12
+
+
+def test_many_silent_clients_cost_one_request_a_pull_and_few_threads(clock):
+    grid = remote(clock, *(silent() for _ in range(100)), answering(1.0))
+    list(DeadlineGrid(grid, 5.0).send_and_receive(messages(*range(11, 112))))
+    assert grid.requests["PushMessages"] == 1
+    assert grid.requests["PullMessages"] <= 5.0 / 0.02
+    assert grid.requests["PullMessages"] == grid.pulls
+    assert grid.most_threads <= 9
+
+
+def test_nodes_that_never_say_who_they_are_do_not_disturb_the_rounds(clock, tmp_path):
+    """300 silent nodes beside 6 healthy ones: bounded threads, few requests, rounds on time."""
+    grid = RemoteGrid(clock)
+    for number in range(6):
+        grid.join(100 + number, learner(number))
+    for number in range(300):
+        grid.join(1000 + number, FakeClient("", deaf=True))
+    strategy = cohort_strategy(
+        cohort_size=6, num_clients=6, deadline=12.0, close_early=False, folder=tmp_path
+    )
+    start = clock.now
+    strategy.start(grid, initial(), num_rounds=10)
+    rows = journal(tmp_path, keep_seconds=True)
+    assert [row["arrived"] for row in rows] == [6] * 10
+    assert all(row["seconds"] <= 12.0 + 2.0 for row in rows)
+    assert grid.most_threads <= MOST_THREADS
+    assert grid.requests["PullMessages"] <= 10 * 100 + 100  # not one for every silent node
+    # 120 s: asked at the start, at 60 s and at 120 s
+    assert len(grid.sent("query")) <= 6 + 3 * 300
+    assert grid.requests["PushMessages"] <= 10 + 1 + 3
+    assert grid.listings <= 10 + (clock.now - start) / 3.0 + 10  # 306 nodes: every third second
+
+
+def test_silent_nodes_are_asked_less_and_less_often(clock):
+    grid, registry = remote(clock, *(FakeClient("", deaf=True) for _ in range(5))), ClientRegistry()
+    start = clock.now
+    while clock.now < start + 3600.0:
+        registry.refresh(grid)
+        clock.sleep(5.0)
+    asked = len(grid.sent("query")) / 5
+    assert 5 <= asked <= 8  # 0, 1, 2, 4, 8, 16, 32 minutes, one minute later each
+
+
+def test_a_hanging_superlink_does_not_hold_up_the_round(clock):
+    """The calls hang, as Flower's client does while it tries to connect again."""
+    release = threading.Event()
+    grid, start = remote(clock, answering(0.1)), clock.now
+    grid.PullMessages = lambda request: release.wait(30)
+    (reply,) = DeadlineGrid(grid, 2.0).send_and_receive(messages(11))
+    release.set()
+    assert verdict_of_error(reply.error).status == "unknown"
+    assert clock.now - start <= 2.0 + 1.5
+
+
+def test_a_slow_answer_at_the_deadline_is_no_trouble(clock):
+    grid = remote(clock, silent())
+    pull = grid.PullMessages
+
+    def slow(request):
+        threading.Event().wait(0.1)  # longer than the rest of the round
+        return pull(request)
+
+    grid.PullMessages = slow
+    (reply,) = DeadlineGrid(grid, 0.05).send_and_receive(messages(11))
+    assert verdict_of_error(reply.error).status == "lost"
+
+
+def test_a_newcomer_that_has_answered_is_asked_in_the_next_round(clock):
+    """A look between two rounds waits a moment for the names that are there."""
+    grid, registry = remote(clock, FakeClient("a")), ClientRegistry()
+    registry.refresh(grid)
+    clock.sleep(1.0)
+    registry.refresh(grid)
+    assert registry.available == [0]
+
+
+def test_names_that_take_long_do_not_hold_up_a_look(clock):
+    release = threading.Event()
+    grid, registry, start = remote(clock, FakeClient("a")), ClientRegistry(), clock.now
+    grid.push_messages = lambda sent: release.wait(30)
+    for _ in range(3):
+        registry.refresh(grid)
+    release.set()
+    assert clock.now - start <= 3 * 0.6

@@ -75,7 +75,8 @@ def test_warnings_reach_flowers_own_logger(clock, monkeypatch):
     handler.emit = lambda record: heard.append(record.getMessage())
     logging.getLogger("flwr").addHandler(handler)
     try:
-        cohort_strategy(num_clients=5).start(federation(clock, 4), initial(), num_rounds=1)
+        strategy = cohort_strategy(num_clients=5, partial_start=True)
+        strategy.start(federation(clock, 4), initial(), num_rounds=1)
     finally:
         logging.getLogger("flwr").removeHandler(handler)
     assert any("4 of 5 clients connected" in line for line in heard)
@@ -119,7 +120,7 @@ def test_the_model_given_is_not_changed(clock):
 @pytest.mark.parametrize("when", [0, 1])
 def test_a_run_that_ends_by_an_exception_is_cleaned_up(clock, when):
     grid, inner = federation(clock, 5), FedAvg(min_train_nodes=4, min_evaluate_nodes=5)
-    clock.after(0.5, lambda: grid.join(200, FakeClient("9", query_delay=20.0)))
+    clock.after(0.5, lambda: grid.join(200, FakeClient("9", query_delay=4.0)))
     for client in list(grid.clients.values()):
         client.delay = 2.0
     run = cohort_strategy(inner, cohort_size=2)

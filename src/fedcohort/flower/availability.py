@@ -1,4 +1,4 @@
-"""Wait for clients: before the first round, and whenever nobody can be asked."""
+"""Wait for clients: before the first round, and whenever too few can be asked."""
 
 import logging
 from time import monotonic, sleep
@@ -7,8 +7,12 @@ import numpy as np
 from flwr.serverapp import Grid
 
 from fedcohort.flower.clients import ClientRegistry
+from fedcohort.flower.superlink import SuperLinkTrouble
 
 log = logging.getLogger("flwr.fedcohort")
+LOOK_PAUSE = 0.1  # seconds between two looks at the nodes
+PAUSE_LOOK = 0.25  # seconds between two looks while a run pauses
+PAUSE_PER_NODE = 1e-4  # seconds: each look lists all nodes, so many are looked at less often
 
 
 def gather_clients(
@@ -19,6 +23,7 @@ def gather_clients(
     wanted: int,
     wait: float,
     deadline: float | None,
+    partial_start: bool = True,
 ) -> None:
     """Wait for the clients before the first round.
 
@@ -31,11 +36,17 @@ def gather_clients(
         wanted: Number of clients to wait for.
         wait: Longest time to wait, in seconds.
         deadline: Deadline of a round in seconds, None for none.
+        partial_start: Whether the run may begin although some of the wanted clients are missing.
 
     Raises:
-        ValueError: If fewer than `minimum` clients are there, or none at all.
+        ValueError: If the SuperLink does not answer, if too few clients are there, or none at all.
     """
-    wait_for_clients(registry, grid, wanted, wait)
+    try:
+        wait_for_clients(registry, grid, wanted, wait)
+    except SuperLinkTrouble as trouble:
+        raise ValueError(
+            f"wait must be long enough for the SuperLink to answer, got {wait:g} s: {trouble}"
+        ) from None
 
     connected = len(registry.available)
     if connected == 0:
@@ -47,11 +58,25 @@ def gather_clients(
             f"cohort_size must be at most {connected}, as many clients connected in {wait:g} s, "
             f"got {minimum}"
         )
+    if connected < wanted and not partial_start:
+        raise ValueError(
+            f"num_clients must be at most {connected}, as many clients connected in {wait:g} s, "
+            f"got {wanted}; with others missing the same seed would give other cohorts "
+            f"(a longer wait waits for them, partial_start=True begins without them)"
+        )
     if connected < wanted:
         log.warning(
             "%d of %d clients connected within %g s; the others may join later",
             connected,
             wanted,
+            wait,
+        )
+    nameless = registry.num_nameless
+    if nameless:
+        log.warning(
+            "%d nodes have not said which clients they are within %g s; they may join later, and "
+            "the same seed may then give other cohorts",
+            nameless,
             wait,
         )
     _warn_of_short_deadline(registry.node_names.answer_times, deadline)
@@ -72,23 +97,55 @@ def wait_for_clients(registry: ClientRegistry, grid: Grid, wanted: int, seconds:
     """
     end = monotonic() + seconds
     is_number_announced = len(registry) > 0
-    nodes = registry.list_nodes(grid)
+    nodes = registry.list_nodes(grid, seconds)
     while monotonic() < end:
         claims = registry.node_names.claims(nodes)
         identified = sum(map(len, claims.values()))
         if len(claims) >= wanted and (is_number_announced or identified == len(nodes)):
             break
-        sleep(0.1)
-        nodes = registry.list_nodes(grid)
+        sleep(max(LOOK_PAUSE, PAUSE_PER_NODE * len(nodes)))
+        nodes = registry.list_nodes(grid, max(0.0, end - monotonic()))
     registry.assign_nodes(nodes)
 
 
-def wait_for_any_client(registry: ClientRegistry, grid: Grid, seconds: float) -> None:
-    """Wait until at least one client can be asked, or the time is up."""
-    end = monotonic() + seconds
-    while not registry.available and monotonic() < end:
-        sleep(0.25)
-        registry.refresh(grid)
+def wait_for_enough(registry: ClientRegistry, grid: Grid, enough: int, pause: float) -> float:
+    """Pause the run until enough clients can be asked and the SuperLink answers.
+
+    Args:
+        registry: Where the clients are registered.
+        grid: The grid they are connected to.
+        enough: Number of clients that must be there.
+        pause: Longest time to wait, in seconds.
+
+    Returns:
+        The seconds that the run paused.
+
+    Raises:
+        ValueError: If there are too few when the time is up.
+    """
+    start = monotonic()
+    answers = registry.refresh(grid)
+    is_pause_logged = False
+    while not answers or len(registry.available) < enough:
+        missing = f"{len(registry.available)} clients can be asked"
+        if not answers:
+            missing = "the SuperLink does not say who is there"
+        if monotonic() - start >= pause:
+            raise ValueError(
+                f"pause must be long enough for {enough} clients to be there (enough={enough}), "
+                f"got {pause:g} s after which {missing}"
+            )
+        if not is_pause_logged:
+            log.warning("the run pauses for at most %g s: %s, %d must", pause, missing, enough)
+            is_pause_logged = True
+        sleep(max(PAUSE_LOOK, PAUSE_PER_NODE * registry.num_nodes))
+        answers = registry.refresh(grid)
+
+    if not is_pause_logged:
+        return 0.0
+    seconds = monotonic() - start
+    log.info("the run goes on after a pause of %.1f s", seconds)
+    return seconds
 
 
 def _warn_of_short_deadline(answer_times: list[float], deadline: float | None) -> None:

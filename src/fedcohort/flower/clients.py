@@ -6,12 +6,12 @@ from authenticated nodes (`flwr supernode register ... --name`), else from the c
 (`client-id` or `partition-id` of its node), else from the node's id, which does not survive a
 restart.
 
-Flower lists a dead node for up to a minute. Therefore a lost client, from which no answer came,
-is not asked again before its node shows a sign of life: a heartbeat (every 30 s) or a new node
-under the same name. So the death of a client costs it one failure, and when it returns it is
-asked again with the weight it had.
+Flower lists a dead node for up to a minute. A lost client, from which no answer came, is not asked
+again before its node shows a sign of life: a heartbeat (every 30 s) or a new node under the same
+name. So death costs a client one failure, and when it returns it has the weight it had.
 """
 
+import heapq
 import logging
 import re
 from dataclasses import dataclass
@@ -21,11 +21,17 @@ from typing import Any
 
 from flwr.serverapp import Grid
 
-from fedcohort.flower.identity import NodeNames
+from fedcohort.flower.flwr_internals import is_over_network, is_transient
+from fedcohort.flower.identity import NodeNames, log_lines, natural_key
+from fedcohort.flower.superlink import SuperLink, SuperLinkTrouble
 from fedcohort.flower.verdicts import Verdict
+from fedcohort.flower.workers import Job, Workers
 
 log = logging.getLogger("flwr.fedcohort")
 REFRESH_PAUSE = 1.0  # seconds between two looks at the nodes during a round
+PAUSE_PER_NODE = 0.01  # seconds: a listing has a line for every node, so many are listed less often
+IDENTITY_BUDGET = 0.5  # seconds that a refresh between rounds waits for names
+PATIENCE = 5.0  # seconds that a listing may take if the SuperLink has trouble
 # Seconds. A node that is online for longer has no heartbeat, as in the simulation engine.
 NO_HEARTBEAT = 1e6
 
@@ -63,9 +69,16 @@ class ClientRegistry:
     """
 
     def __init__(self, num_clients: int = 0) -> None:
-        self.clients: list[Client | None] = [None] * num_clients
+        self.clients: list[Client | None] = []
         self.node_names = NodeNames()
+        self._indices: dict[str, int] = {}  # by name
+        self._free: list[int] = []  # a heap of the indices that nobody has yet
+        self._nodes: dict[int, Any] = {}  # as they were listed last
         self._refreshed_at = -inf
+        self._superlink: SuperLink | None = None
+        self._listers = Workers(1)
+        self._listing: Job[list[Any]] | None = None  # that began during a round
+        self._set_clients([None] * num_clients)
         self._reported_rivals: set[tuple[str, tuple[int, ...]]] = set()
 
     def __len__(self) -> int:
@@ -90,6 +103,17 @@ class ClientRegistry:
         """The number of examples that each client last declared, by index."""
         return [client.examples if client else None for client in self.clients]
 
+    @property
+    def num_nodes(self) -> int:
+        """The number of nodes that were listed last."""
+        return len(self._nodes)
+
+    @property
+    def num_nameless(self) -> int:
+        """The number of listed nodes that have not said which clients they are."""
+        claims = self.node_names.claims(self._nodes)
+        return len(self._nodes) - sum(map(len, claims.values()))
+
     def node(self, index: int) -> int:
         """Return the node that a client is on now."""
         client = self.clients[index]
@@ -102,21 +126,68 @@ class ClientRegistry:
         client = self.clients[index]
         return client.name if client else str(index)
 
-    def refresh(self, grid: Grid) -> None:
-        """Notice who has come and who has left, and ask new nodes who they are."""
-        self.assign_nodes(self.list_nodes(grid))
+    def refresh(self, grid: Grid, patience: float = PATIENCE) -> bool:
+        """Notice who has come and who has left, and ask new nodes who they are.
+
+        If the SuperLink has trouble for longer than `patience` seconds, all stays as it was.
+
+        Returns:
+            Whether the SuperLink said who is there.
+        """
+        try:
+            self.assign_nodes(self.list_nodes(grid, patience))
+        except SuperLinkTrouble as trouble:
+            log.warning("the nodes are those of the last listing: %s", trouble)
+            return False
+        return True
 
     def refresh_if_due(self, grid: Grid) -> None:
-        """Refresh unless the last time is less than a second ago."""
-        if monotonic() - self._refreshed_at >= REFRESH_PAUSE:
-            self.refresh(grid)
+        """Refresh unless the last time was a moment ago: a second, or more if there are many.
 
-    def list_nodes(self, grid: Grid) -> dict[int, Any]:
-        """Return the connected nodes by id, after asking the new ones who they are."""
+        Over the network this only begins, and a later call finds the nodes: no round waits for it.
+        """
+        if self._listing is not None and self._listing.is_done:
+            self._read_listing(grid, self._listing)
+        pause = max(REFRESH_PAUSE, PAUSE_PER_NODE * len(self._nodes))
+        if self._listing is not None or monotonic() - self._refreshed_at < pause:
+            return
+
         self._refreshed_at = monotonic()
-        nodes = {node.node_id: node for node in grid.get_nodes()}
-        self.node_names.refresh(grid, nodes)
-        return nodes
+        if is_over_network(grid):
+            self._listing = self._listers.submit(lambda: list(grid.get_nodes()))
+        else:
+            self.refresh(grid, patience=0.0)
+
+    def list_nodes(self, grid: Grid, patience: float = PATIENCE) -> dict[int, Any]:
+        """Return the connected nodes by id, after asking the new ones who they are.
+
+        Raises:
+            SuperLinkTrouble: If the SuperLink has trouble for longer than `patience` seconds.
+        """
+        if self._superlink is None or self._superlink.grid is not grid:
+            self._superlink = SuperLink(grid)
+        self._refreshed_at = monotonic()
+        self._listing = None  # an older listing must not count after a newer one
+        listed = self._superlink.call(
+            "list the nodes", lambda: list(grid.get_nodes()), monotonic() + patience
+        )
+        self._nodes = {node.node_id: node for node in listed}
+        self.node_names.refresh(grid, self._nodes, IDENTITY_BUDGET)
+        return self._nodes
+
+    def _read_listing(self, grid: Grid, listing: Job[list[Any]]) -> None:
+        """Use the nodes that were listed during a round."""
+        self._listing = None
+        try:
+            listed = listing.result()
+        except Exception as error:
+            if not is_transient(error):
+                raise
+            log.warning("cannot list the nodes: %s", error)
+            return
+        self._nodes = {node.node_id: node for node in listed}
+        self.node_names.refresh(grid, self._nodes)
+        self.assign_nodes(self._nodes)
 
     def assign_nodes(self, nodes: dict[int, Any]) -> None:
         """Give newcomers an index, and every client its node.
@@ -124,22 +195,28 @@ class ClientRegistry:
         If several nodes claim one name, a registered node wins, then the node that connected last.
         """
         claims = self.node_names.claims(nodes)
-        newcomers = set(claims) - {client.name for client in self.known}
-        for name in sorted(newcomers, key=lambda name: (_natural_key(name), name)):
+        newcomers = claims.keys() - self._indices.keys()
+        for name in sorted(newcomers, key=lambda name: (natural_key(name), name)):
             self._add(Client(name))
+        lines = [f"client {name} is known from now on" for name in sorted(newcomers)]
+        log_lines(lines, f"{len(lines)} clients are known from now on")
 
         def priority(node: int) -> tuple[bool, str, int]:
             return bool(nodes[node].name), nodes[node].last_activated_at, node
 
+        moves = []
         for client in self.known:
             rivals = sorted(claims.get(client.name, []), key=priority)
-            if not rivals:
-                self._move(client, None)
-                continue
-            self._move(client, rivals[-1])
-            client.sign_of_life = float(nodes[rivals[-1]].online_until)
+            node = rivals[-1] if rivals else None
+            if node != client.node:
+                client.node = node
+                place = "has left" if node is None else f"is on node {node}"
+                moves.append(f"client {client.name} {place}")
+            if node is not None:
+                client.sign_of_life = float(nodes[node].online_until)
             if len(rivals) > 1:
                 self._report_rivals(client.name, rivals)
+        log_lines(moves, f"{len(moves)} clients have come or left")
 
     def record_verdict(self, index: int, node: int, verdict: Verdict) -> None:
         """Remember the examples of a client that returned a model, or that a client was lost.
@@ -165,10 +242,21 @@ class ClientRegistry:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore the clients under the same indices."""
-        self.clients = []
+        clients = []
         for name, examples in zip(state["names"], state["examples"], strict=True):
             client = None if name is None else Client(name, examples=examples)
-            self.clients.append(client)
+            clients.append(client)
+        self._set_clients(clients)
+
+    def _set_clients(self, clients: list[Client | None]) -> None:
+        self.clients = clients
+        self._indices = {}
+        self._free = []
+        for index, client in enumerate(clients):
+            if client is None:
+                self._free.append(index)  # in ascending order, so it is a heap
+            else:
+                self._indices[client.name] = index
 
     def _add(self, newcomer: Client) -> None:
         """Give a newcomer its index.
@@ -176,24 +264,20 @@ class ClientRegistry:
         A client whose name is a number gets that index if it is free. Others get the first free
         index, or a new one.
         """
-        free = [index for index, client in enumerate(self.clients) if client is None]
         number = int(newcomer.name) if re.fullmatch(r"[0-9]{1,18}", newcomer.name) else -1
-        if number in free:
-            self.clients[number] = newcomer
-        elif free:
-            self.clients[free[0]] = newcomer
-        else:
-            self.clients.append(newcomer)
-        log.info("client %s is known from now on", newcomer.name)
+        # Indices that were given by number stay in the heap; they are skipped here.
+        while self._free and self.clients[self._free[0]] is not None:
+            heapq.heappop(self._free)
 
-    def _move(self, client: Client, node: int | None) -> None:
-        if node == client.node:
-            return
-        client.node = node
-        if node is None:
-            log.info("client %s has left", client.name)
+        if 0 <= number < len(self.clients) and self.clients[number] is None:
+            index = number
+        elif self._free:
+            index = heapq.heappop(self._free)
         else:
-            log.info("client %s is on node %d", client.name, node)
+            index = len(self.clients)
+            self.clients.append(None)
+        self.clients[index] = newcomer
+        self._indices[newcomer.name] = index
 
     def _report_rivals(self, name: str, rivals: list[int]) -> None:
         """Log once that several nodes claim one name."""
@@ -201,18 +285,3 @@ class ClientRegistry:
             return
         self._reported_rivals.add((name, tuple(rivals)))
         log.warning("client %s is claimed by nodes %s: %d is asked", name, rivals, rivals[-1])
-
-
-def _natural_key(name: str) -> list[tuple[int, str]]:
-    """Return a sort key that puts client-2 before client-10.
-
-    Every second part is a number. Numbers are compared by their length first, then by their digits.
-    """
-    key = []
-    for position, part in enumerate(re.split(r"([0-9]+)", name)):
-        if position % 2:
-            digits = part.lstrip("0")
-            key.append((len(digits), digits))
-        else:
-            key.append((0, part))
-    return key

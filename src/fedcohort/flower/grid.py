@@ -10,9 +10,11 @@ from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 
 from fedcohort.checks import check_positive
-from fedcohort.flower.errors import NOT_TAKEN, UNREADABLE, error_reply
-from fedcohort.flower.flwr_internals import is_over_network
-from fedcohort.flower.puller import Puller
+from fedcohort.flower.errors import NOT_TAKEN, TROUBLE, UNREADABLE, error_reply
+from fedcohort.flower.flwr_internals import UNDELIVERED, check_flower
+from fedcohort.flower.puller import Failure, Puller
+from fedcohort.flower.superlink import SuperLink, SuperLinkTrouble
+from fedcohort.flower.workers import Workers
 
 log = logging.getLogger("flwr.fedcohort")
 
@@ -20,8 +22,9 @@ log = logging.getLogger("flwr.fedcohort")
 LAST_PULL = 0.15  # before the deadline: Flower counts what is pulled later as expired
 QUIET_END = 2.0  # before the deadline: only replies are looked for, `meanwhile` is not called
 SHORTEST_POLL = 0.02  # quick rounds poll often, long ones every `poll` seconds
-PAUSE_PER_REPLY = 0.01  # over the network each pull is a request, so many replies poll less often
+LAST_CHANCE = 1.0  # after the deadline: for the last pull, if the SuperLink has trouble
 
+MOST_DOWNLOADS = 8  # threads that download replies at the same time
 MOST_LISTINGS = 5  # how often a strategy may list the nodes while it sets up one round
 
 
@@ -104,6 +107,10 @@ class DeadlineGrid(ForwardingGrid):
         self.poll = check_positive("poll", poll)
         self.close_early = close_early
         self.meanwhile = meanwhile
+        check_flower(grid)
+        self.superlink = SuperLink(grid)
+        self._downloaders = Workers(MOST_DOWNLOADS)
+        self._leftovers: set[str] = set()  # messages that trouble kept from being pulled
 
     def send_and_receive(
         self, messages: Iterable[Message], *, timeout: float | None = None
@@ -116,7 +123,8 @@ class DeadlineGrid(ForwardingGrid):
 
         Returns:
             The replies, in the order of their arrival. Late replies are never among them. A client
-            without a reply may have an error reply from Flower.
+            without a reply may have an error reply from Flower, or one that says that the
+            SuperLink had trouble.
         """
         seconds = self.deadline if self.deadline is not None else timeout
         # Nodes compare the creation time with their wall clock. The server waits by the monotonic
@@ -131,8 +139,9 @@ class DeadlineGrid(ForwardingGrid):
             if seconds is not None:
                 message.metadata.ttl = seconds
 
-        waiting, replies = self._push(sent)
-        puller = Puller()
+        self.superlink.forget_troubles()
+        waiting, replies = self._push(sent, end)
+        puller = Puller(self.superlink, self._downloaders)
         replies += self._pull_until(start, end, waiting, puller)
 
         lasts_until_end = not self.close_early and end < inf
@@ -141,16 +150,33 @@ class DeadlineGrid(ForwardingGrid):
         if waiting:
             # All messages have expired: Flower answers for the silent and forgets their messages.
             # Replies that are announced but not complete are too late.
-            expired = waiting.keys() - puller.threads.keys()
-            replies += self._pull(expired, waiting, puller)
-        return replies
+            expired = waiting.keys() - puller.downloads.keys()
+            replies += self._pull(expired, waiting, puller, end + LAST_CHANCE)
+            while puller.downloads.keys() & expired and monotonic() < end + LAST_CHANCE:
+                sleep(SHORTEST_POLL)
+                replies += self._pull(waiting.keys() & expired, waiting, puller, end + LAST_CHANCE)
+        self._remove_leftovers(puller, end + LAST_CHANCE)
+        self._leftovers |= waiting.keys() - puller.downloads.keys()
+        return self._blame_superlink(sent, replies)
 
-    def _push(self, sent: list[Message]) -> tuple[dict[str, Message], list[Message]]:
+    @property
+    def troubles(self) -> list[str]:
+        """What went wrong with the SuperLink in the last exchange."""
+        return self.superlink.troubles
+
+    def _push(self, sent: list[Message], end: float) -> tuple[dict[str, Message], list[Message]]:
         """Return the messages that wait for a reply, and error replies for those refused."""
         if not sent:
             return {}, []
+        try:
+            # Flower takes a message that it has already as if it were new.
+            accepted = self.superlink.call(
+                "send messages", lambda: set(self.push_messages(sent)), end
+            )
+        except SuperLinkTrouble:
+            self._leftovers |= {message.metadata.message_id for message in sent} - {""}
+            return {}, []
 
-        accepted = set(self.push_messages(sent))
         waiting = {}
         refused = []
         for message in sent:
@@ -170,33 +196,65 @@ class DeadlineGrid(ForwardingGrid):
         replies: list[Message] = []
         last_pull = end - min(LAST_PULL, 0.1 * (end - start))
         while waiting:
-            replies += self._pull(set(waiting), waiting, puller)
+            replies += self._pull(set(waiting), waiting, puller, last_pull)
             if self.meanwhile and end - monotonic() > QUIET_END:
                 self.meanwhile()
             time_left = last_pull - monotonic()
             if time_left <= 0:
                 break
             if waiting:
-                sleep(min(time_left, self._pause(monotonic() - start, len(waiting))))
+                sleep(min(time_left, self._pause(monotonic() - start)))
         return replies
 
-    def _pause(self, elapsed: float, waiting: int) -> float:
+    def _pause(self, elapsed: float) -> float:
         """Return the seconds until the next pull."""
-        pause = min(self.poll, max(SHORTEST_POLL, 0.05 * elapsed))
-        if is_over_network(self.grid):
-            pause = max(pause, PAUSE_PER_REPLY * waiting)
-        return pause
+        return min(self.poll, max(SHORTEST_POLL, 0.05 * elapsed))
 
     def _pull(
-        self, message_ids: set[str], waiting: dict[str, Message], puller: Puller
+        self, message_ids: set[str], waiting: dict[str, Message], puller: Puller, end: float
     ) -> list[Message]:
         """Return the replies that have arrived and remove their messages from `waiting`."""
-        replies, unreadable = puller.pull(self.grid, message_ids)
-        for message_id, reason in unreadable.items():
-            replies.append(error_reply(waiting[message_id], UNREADABLE, reason))
+        try:
+            replies, failures = puller.pull(message_ids, end)
+        except SuperLinkTrouble:
+            return []
+        for reply in replies:
+            if reply.has_error() and reply.error.code == TROUBLE:
+                message_id = reply.metadata.reply_to_message_id
+                failures[message_id] = Failure(UNREADABLE, "its error is one of the server's own")
+        replies = [reply for reply in replies if reply.metadata.reply_to_message_id not in failures]
+        for message_id, failure in failures.items():
+            if message_id in waiting:
+                replies.append(error_reply(waiting[message_id], failure.code, failure.reason))
         for reply in replies:
             waiting.pop(reply.metadata.reply_to_message_id, None)
         return replies
+
+    def _remove_leftovers(self, puller: Puller, end: float) -> None:
+        """Pull what earlier exchanges could not, so that nothing is left behind."""
+        if not self._leftovers:
+            return
+        try:
+            puller.pull(self._leftovers, end)
+        except SuperLinkTrouble:
+            return
+        self._leftovers = set()
+
+    def _blame_superlink(self, sent: list[Message], replies: list[Message]) -> list[Message]:
+        """Replace silence by an error of ours if the SuperLink had trouble in this exchange."""
+        if not self.troubles:
+            return replies
+        kept = [reply for reply in replies if not _is_silence(reply)]
+        answered = {reply.metadata.reply_to_message_id for reply in kept}
+        reason = f"the SuperLink had trouble: {self.troubles[0]}"
+        for message in sent:
+            if message.metadata.message_id not in answered:
+                kept.append(error_reply(message, TROUBLE, reason))
+        return kept
+
+
+def _is_silence(reply: Message) -> bool:
+    return reply.has_error() and reply.error.code in UNDELIVERED
 
 
 class RestrictedGrid(ForwardingGrid):

@@ -2,10 +2,16 @@
 
 A node without a registered name gets one query message; `fedcohort.flower.client_app` answers it
 with `client-id` or `partition-id` of the node's configuration.
+
+All nodes are asked with one push, and all answers are read with one pull. Over the network both
+happen on a thread of their own, so that no round waits for them. A node that stays silent is asked
+again after one minute, two minutes, four minutes, and so on up to an hour.
 """
 
 import logging
+import re
 from collections.abc import Collection, Mapping
+from functools import partial
 from time import monotonic, sleep
 from typing import Any, NamedTuple
 
@@ -13,20 +19,32 @@ from flwr.app import Message, MessageType, RecordDict
 from flwr.serverapp import Grid
 
 from fedcohort.flower.client import IDENTITY
-from fedcohort.flower.flwr_internals import UNDELIVERED
+from fedcohort.flower.flwr_internals import UNDELIVERED, is_over_network
 from fedcohort.flower.puller import Puller
+from fedcohort.flower.superlink import SuperLink, SuperLinkTrouble
 from fedcohort.flower.verdicts import verdict_of_error
+from fedcohort.flower.workers import Job, Workers
 
 log = logging.getLogger("flwr.fedcohort")
-QUERY_TTL = 60.0  # seconds that a node has to answer before it is asked again
+
+# All in seconds.
+QUERY_TTL = 60.0  # that a node has to answer
+LONGEST_SILENCE = 3600.0  # until a silent node is asked again
+CLOSING = 5.0  # that the end of a run waits for open queries
+
+CLOCK_DIFFERENCE = 5.0  # between the clocks of a client and the server that is worth a warning
+
+MOST_DOWNLOADS = 2  # threads that download answers at the same time
 LONGEST_NAME = 200  # characters
+MOST_LINES = 10  # about single nodes; more at once become one line
 
 
 class Query(NamedTuple):
-    """A node that was asked which client it is, and when."""
+    """A node that was asked which client it is, and when by the monotonic and the wall clock."""
 
     node: int
     asked_at: float
+    created_at: float
 
 
 class NodeNames:
@@ -43,19 +61,34 @@ class NodeNames:
         self.names: dict[int, str] = {}
         self.queries: dict[str, Query] = {}
         self.answer_times: list[float] = []
-        self._puller = Puller()
+        self._silences: dict[int, int] = {}  # by node, how often it did not answer
+        self._ask_again_at: dict[int, float] = {}  # by silent node
+        self._silent_nodes: list[int] = []  # that were not yet warned of
+        self._puller: Puller | None = None
+        self._workers = Workers(1)
+        self._downloaders = Workers(MOST_DOWNLOADS)
+        self._exchange: Job[None] | None = None
 
-    def refresh(self, grid: Grid, nodes: Mapping[int, Any]) -> None:
-        """Read the answers that have arrived, and ask nodes that have no name yet."""
-        self._read_answers(grid)
-        asked = {query.node for query in self.queries.values()}
-        strangers = []
-        for node in sorted(nodes):
-            is_known = nodes[node].name or node in self.names
-            if not is_known and node not in asked:
-                strangers.append(node)
-        if strangers:
-            self._ask(grid, strangers)
+    def refresh(self, grid: Grid, nodes: Mapping[int, Any], budget: float = 0.0) -> None:
+        """Read the answers that have arrived, and ask nodes that have no name yet.
+
+        Args:
+            grid: The grid the nodes are connected to.
+            nodes: The connected nodes by id.
+            budget: Seconds to wait for this over the network. What takes longer goes on beside the
+                rounds, and a later call finds the names.
+        """
+        if not is_over_network(grid):
+            self._read_and_ask(grid, nodes)
+            return
+        end = monotonic() + budget
+        if self._exchange is not None:
+            if not self._exchange.is_done and not (budget and self._exchange.wait(end)):
+                return
+            self._exchange.result()  # raises what is no trouble of the SuperLink
+        self._exchange = self._workers.submit(partial(self._read_and_ask, grid, nodes))
+        if budget:
+            self._exchange.wait(end)
 
     def claims(self, nodes: Mapping[int, Any]) -> dict[str, list[int]]:
         """Return the nodes by the client name that they claim.
@@ -73,12 +106,50 @@ class NodeNames:
         return claims
 
     def close(self, grid: Grid) -> None:
-        """Wait until the open queries are answered or expire, so that none is left behind."""
-        end = monotonic() + QUERY_TTL + 1
-        self._read_answers(grid)
+        """Wait a little for the answers to open queries. Silent nodes leave theirs behind."""
+        end = monotonic() + CLOSING
+        if self._exchange is not None:
+            self._exchange.wait(end)
         while self.queries and monotonic() < end:
-            sleep(0.25)
-            self._read_answers(grid)
+            if not self._read_answers(grid):
+                break
+            if self.queries:
+                sleep(0.25)
+        if self.queries:
+            log.info("%d nodes never said which client they are", len(self.queries))
+
+    def _read_and_ask(self, grid: Grid, nodes: Mapping[int, Any]) -> None:
+        if self._read_answers(grid):
+            self._ask_strangers(grid, nodes)
+
+    def _read_answers(self, grid: Grid) -> bool:
+        """Read what has arrived; return whether the SuperLink could be asked."""
+        if not self.queries:
+            return True
+        if self._puller is None or self._puller.grid is not grid:
+            self._puller = Puller(SuperLink(grid, uses_thread=False), self._downloaders)
+        try:
+            replies, failures = self._puller.pull(set(self.queries), end=monotonic())
+        except SuperLinkTrouble:
+            return False  # it is logged; the next look tries again
+        for message_id, failure in failures.items():
+            self._leave_unnamed(self.queries.pop(message_id).node, failure.reason)
+        for reply in replies:
+            self._read_answer(reply)
+        self._warn_of_silence()
+        return True
+
+    def _ask_strangers(self, grid: Grid, nodes: Mapping[int, Any]) -> None:
+        asked = {query.node for query in self.queries.values()}
+        now = monotonic()
+        strangers = []
+        for node in sorted(nodes):
+            is_known = nodes[node].name or node in self.names
+            is_due = self._ask_again_at.get(node, now) <= now
+            if not is_known and node not in asked and is_due:
+                strangers.append(node)
+        if strangers:
+            self._ask(grid, strangers)
 
     def _ask(self, grid: Grid, nodes: Collection[int]) -> None:
         message_type = f"{MessageType.QUERY}.{IDENTITY}"
@@ -87,21 +158,22 @@ class NodeNames:
             message = Message(RecordDict(), node, message_type, ttl=QUERY_TTL, group_id="identity")
             messages.append(message)
 
-        accepted = set(grid.push_messages(messages))
+        superlink = SuperLink(grid, uses_thread=False)
+        try:
+            accepted = superlink.call(
+                "ask nodes for their names",
+                lambda: set(grid.push_messages(messages)),
+                end=monotonic(),
+            )
+        except SuperLinkTrouble:
+            return
         for message in messages:
             if message.metadata.message_id in accepted:
-                node = message.metadata.dst_node_id
-                self.queries[message.metadata.message_id] = Query(node, monotonic())
-                log.info("node %d is asked which client it is", node)
-
-    def _read_answers(self, grid: Grid) -> None:
-        if not self.queries:
-            return
-        replies, unreadable = self._puller.pull(grid, set(self.queries))
-        for message_id, reason in unreadable.items():
-            self._leave_unnamed(self.queries.pop(message_id).node, reason)
-        for reply in replies:
-            self._read_answer(reply)
+                metadata = message.metadata
+                query = Query(metadata.dst_node_id, monotonic(), metadata.created_at)
+                self.queries[message.metadata.message_id] = query
+        lines = [f"node {node} is asked which client it is" for node in nodes]
+        log_lines(lines, f"{len(lines)} nodes are asked which clients they are")
 
     def _read_answer(self, reply: Message) -> None:
         query = self.queries.pop(reply.metadata.reply_to_message_id, None)
@@ -111,8 +183,65 @@ class NodeNames:
         if not reply.has_error():
             self.names[query.node] = _name_in(reply.content)
             self.answer_times.append(monotonic() - query.asked_at)
-        elif reply.error.code not in UNDELIVERED:
+            self._compare_clocks(query, reply.metadata.created_at)
+        elif reply.error.code in UNDELIVERED:
+            self._note_silence(query.node)
+        else:
             self._leave_unnamed(query.node, verdict_of_error(reply.error).reason)
+
+    def _note_silence(self, node: int) -> None:
+        """Ask a silent node again, at first at once, then after longer and longer times."""
+        silences = self._silences.get(node, 0) + 1
+        self._silences[node] = silences
+        pause = 0.0
+        if silences == 1:
+            self._silent_nodes.append(node)
+        if silences > 1:
+            pause = min(QUERY_TTL * 2.0 ** min(silences - 2, 10), LONGEST_SILENCE)
+        self._ask_again_at[node] = monotonic() + pause
+
+    def _compare_clocks(self, query: Query, answered_at: float) -> None:
+        """Warn if a client's clock is ahead of the server's, or behind.
+
+        The client wrote its answer after the question and before now, by a clock like ours.
+        """
+        elapsed = monotonic() - query.asked_at
+        ahead = answered_at - (query.created_at + elapsed)
+        behind = query.created_at - answered_at
+        name = self.names[query.node] or str(query.node)
+        if ahead > CLOCK_DIFFERENCE:
+            log.warning(
+                "client %s has a clock that is at least %.0f s ahead of the server's: it has so "
+                "much less time in each round",
+                name,
+                ahead,
+            )
+        elif behind > CLOCK_DIFFERENCE:
+            log.warning(
+                "client %s has a clock that is at least %.0f s behind the server's: it stops so "
+                "much too late, and its answer is then lost",
+                name,
+                behind,
+            )
+
+    def _warn_of_silence(self) -> None:
+        """Log which nodes are not admitted because they do not answer, and why that may be."""
+        silent = self._silent_nodes
+        self._silent_nodes = []
+        if not silent:
+            return
+        listed = ", ".join(map(str, silent[:MOST_LINES]))
+        more = ", …" if len(silent) > MOST_LINES else ""
+        log.warning(
+            "%d nodes are not admitted, because they did not say within %g s which clients they "
+            "are (%s%s); either their app does not start, or their clock is more than %g s ahead "
+            "of the server's",
+            len(silent),
+            QUERY_TTL,
+            listed,
+            more,
+            QUERY_TTL,
+        )
 
     def _leave_unnamed(self, node: int, reason: str) -> None:
         self.names[node] = ""
@@ -132,3 +261,26 @@ def _name_in(content: RecordDict) -> str:
     if len(name) > LONGEST_NAME or not name.isprintable():
         return ""
     return name
+
+
+def log_lines(lines: list[str], summary: str) -> None:
+    """Log lines about single nodes or clients, or only the summary if there are many."""
+    if len(lines) > MOST_LINES:
+        lines = [summary]
+    for line in lines:
+        log.info("%s", line)
+
+
+def natural_key(name: str) -> list[tuple[int, str]]:
+    """Return a sort key that puts client-2 before client-10.
+
+    Every second part is a number. Numbers are compared by their length first, then by their digits.
+    """
+    key = []
+    for position, part in enumerate(re.split(r"([0-9]+)", name)):
+        if position % 2:
+            digits = part.lstrip("0")
+            key.append((len(digits), digits))
+        else:
+            key.append((0, part))
+    return key

@@ -20,6 +20,9 @@ from fedcohort.lab import folder as run_folder
 from fedcohort.metrics import jain
 
 log = logging.getLogger("flwr.fedcohort")
+# With more clients a row has a summary instead of every client's probability, so that the length of
+# a line does not grow with the federation. The probabilities of those asked stand beside them.
+MOST_PROBABILITIES = 200
 SCALARS = ("success_ratio", "cep", "fairness", "arrived", "seconds")
 
 
@@ -29,7 +32,8 @@ class Totals:
 
     Attributes:
         asked: How often each client was asked, by name.
-        sent: Number of updates that were asked for.
+        sent: Number of updates that were asked for, without those that trouble of the SuperLink
+            made unknown.
         arrived: Number of updates that counted.
     """
 
@@ -41,7 +45,7 @@ class Totals:
         """Count a round."""
         for name in clients:
             self.asked[name] = self.asked.get(name, 0) + 1
-        self.sent += len(clients)
+        self.sent += sum(verdict.status != "unknown" for verdict in verdicts)
         self.arrived += _count_arrived(verdicts)
 
 
@@ -55,6 +59,8 @@ def round_row(
     known: Sequence[str],
     totals: Totals,
     probabilities: dict[str, float] | None,
+    troubles: Sequence[str] = (),
+    paused: float = 0.0,
     resting: Sequence[str] = (),
     error: str = "",
 ) -> dict[str, Any]:
@@ -68,7 +74,10 @@ def round_row(
         verdicts: The verdicts on them.
         known: Names of all clients ever seen.
         totals: Counts over all rounds, this one included.
-        probabilities: Probability of being asked for every client; None if not known.
+        probabilities: Probability of being asked for every client; None if not known. Of more than
+            200 clients the row has only a summary, under "probability_summary".
+        troubles: What went wrong with the SuperLink. The row has "trouble" only if something did.
+        paused: Seconds that the run paused before the round; in the row only if it did.
         resting: Names of clients that were not asked because they were rejected too often; the row
             has the key "resting" only if there are any.
         error: What the strategy raised when it aggregated; the row has the key "error" only if it
@@ -98,6 +107,13 @@ def round_row(
         "fairness": fairness,
         "probabilities": probabilities,
     }
+    if probabilities is not None and len(probabilities) > MOST_PROBABILITIES:
+        row["probabilities"] = None
+        row["probability_summary"] = _summarise(list(probabilities.values()))
+    if troubles:
+        row["trouble"] = list(troubles)
+    if paused:
+        row["paused"] = round(paused, 3)
     if resting:
         row["resting"] = list(resting)
     if error:
@@ -167,6 +183,19 @@ class Journal:
             self.scalars.add_scalar(f"round/{name}", row[name], row["round"])
         for client, probability in (row["probabilities"] or {}).items():
             self.scalars.add_scalar(f"probability/{client}", probability, row["round"])
+
+
+def _summarise(probabilities: list[float]) -> dict[str, float]:
+    """Return how many probabilities there are, how many are above 0, and their quartiles."""
+    quartiles = np.quantile(probabilities, [0.0, 0.25, 0.5, 0.75, 1.0])
+    names = ("smallest", "lower_quartile", "median", "upper_quartile", "largest")
+    summary: dict[str, float] = {
+        "clients": len(probabilities),
+        "available": int(np.count_nonzero(probabilities)),
+    }
+    for name, value in zip(names, quartiles.tolist(), strict=True):
+        summary[name] = round(value, 6)
+    return summary
 
 
 def _count_arrived(verdicts: Sequence[Verdict]) -> int:

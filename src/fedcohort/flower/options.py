@@ -19,6 +19,9 @@ class RunOptions:
     aggregation: str
     close_early: bool
     wait: float
+    partial_start: bool
+    enough: int
+    pause: float
     folder: Path | None
     resume: bool
     from_previous: bool

@@ -2,103 +2,169 @@
 
 Over the network a node announces its reply before it uploads it. Flower's own pull of many
 replies waits for each upload in turn, so one upload that hangs would hold up the round and the
-replies of all other clients. Therefore each reply is pulled on a thread of its own.
+replies of all other clients. Therefore one request asks for all announcements, and a few threads
+download what is complete. A download that lacks a part never waits for it; the next pull goes on
+with it.
 """
 
-from threading import Thread
+from functools import partial
 from time import monotonic
+from typing import NamedTuple
 
 from flwr.app import Message
 from flwr.serverapp import Grid
 
+from fedcohort.flower.errors import UNREADABLE
 from fedcohort.flower.flwr_internals import (
+    EXPIRED,
     UNREADABLE_ERRORS,
-    forget_undelivered,
+    Announcement,
+    MissingPart,
+    confirm_received,
     is_over_network,
+    is_transient,
+    pull_announcements,
+    pull_object,
+    read_reply,
+    undelivered_messages,
 )
+from fedcohort.flower.superlink import SuperLink
+from fedcohort.flower.workers import Job, Workers
 
-PATIENCE = 0.1  # seconds that one call waits for the threads
+PATIENCE = 0.1  # seconds that one pull waits for the threads
+CLEANING = 1.0  # seconds to wait until the messages that no node fetched are removed
 
 
-class PullThread(Thread):
-    """Pulls one reply. As a daemon it cannot keep the process alive."""
+class Failure(NamedTuple):
+    """Why there is no reply to a message: an error code and a reason."""
 
-    def __init__(self, grid: Grid, message_id: str) -> None:
-        super().__init__(daemon=True)
+    code: int
+    reason: str
+
+
+class Download:
+    """One reply on its way: the parts that have come so far."""
+
+    def __init__(self, grid: Grid, announcement: Announcement) -> None:
         self.grid = grid
-        self.message_id = message_id
-        self.replies: list[Message] = []
-        self.error: Exception | None = None
+        self.announcement = announcement
+        self.contents: dict[str, bytes] = {}
+        self.job: Job[Message | None] | None = None
 
-    def run(self) -> None:
-        try:
-            self.replies = list(self.grid.pull_messages({self.message_id}))
-        except Exception as error:  # the caller of `Puller.pull` raises it again
-            self.error = error
+    def fetch(self) -> Message | None:
+        """Fetch the parts that are uploaded; return the reply once it is complete."""
+        for object_id in self.announcement.object_ids:
+            if object_id in self.contents:
+                continue
+            content = pull_object(self.grid, object_id)
+            if content is None:
+                return None
+            self.contents[object_id] = content
+        confirm_received(self.grid, self.announcement.message_id)
+
+        reply = read_reply(self.announcement, self.contents)
+        # The client itself writes which message it answers.
+        if reply.metadata.reply_to_message_id != self.announcement.reply_to:
+            raise ValueError("it says that it is to another message")
+        return reply
 
 
 class Puller:
-    """Pulls the replies to some messages. An unfinished upload comes with a later call."""
+    """Pulls the replies to some messages. An unfinished upload comes with a later call.
 
-    def __init__(self) -> None:
-        self.threads: dict[str, PullThread] = {}  # by message id, of unfinished uploads
+    Args:
+        superlink: Makes the calls.
+        downloaders: The threads that download.
+    """
 
-    def pull(self, grid: Grid, message_ids: set[str]) -> tuple[list[Message], dict[str, str]]:
+    def __init__(self, superlink: SuperLink, downloaders: Workers) -> None:
+        self.superlink = superlink
+        self.grid = superlink.grid
+        self.downloads: dict[str, Download] = {}  # by message id, of unfinished uploads
+        self._downloaders = downloaders
+
+    def pull(self, message_ids: set[str], end: float) -> tuple[list[Message], dict[str, Failure]]:
         """Return the replies that have arrived, and why others cannot be read.
 
         Flower's answers for nodes that are gone are among the replies, and their messages are
         removed from the server.
 
         Args:
-            grid: The grid to pull from.
             message_ids: The messages that still wait for a reply.
+            end: When to give up if the SuperLink has trouble, on the monotonic clock.
 
         Returns:
-            The replies, and by message id the reason why a reply cannot be read. One unreadable
+            The replies, and by message id why there is no reply that can be read. One unreadable
             reply does not affect those of other clients.
-        """
-        if is_over_network(grid):
-            replies, unreadable = self._pull_in_threads(grid, message_ids)
-        else:
-            replies = _pull_at_once(grid, message_ids)
-            unreadable = {}
-        forget_undelivered(grid, replies)
-        return replies, unreadable
 
-    def _pull_in_threads(
-        self, grid: Grid, message_ids: set[str]
-    ) -> tuple[list[Message], dict[str, str]]:
-        for message_id in message_ids - self.threads.keys():
-            thread = PullThread(grid, message_id)
-            self.threads[message_id] = thread
-            thread.start()
+        Raises:
+            SuperLinkTrouble: If the SuperLink had trouble until the end.
+        """
+        if not message_ids:
+            return [], {}
+        if not is_over_network(self.grid):
+            return self._pull_at_once(message_ids, end), {}
+
+        unannounced = message_ids - self.downloads.keys()
+        if unannounced:
+            announcements = self.superlink.call(
+                "pull replies", partial(pull_announcements, self.grid, unannounced), end
+            )
+            for announcement in announcements:
+                if announcement.reply_to in unannounced:
+                    self.downloads[announcement.reply_to] = Download(self.grid, announcement)
+
+        replies, failures = self._collect()
+        self._remove_undelivered(replies)
+        return replies, failures
+
+    def _pull_at_once(self, message_ids: set[str], end: float) -> list[Message]:
+        """Return the replies to these messages with one call, as the simulation engine allows."""
+        pulled = self.superlink.call(
+            "pull replies", lambda: list(self.grid.pull_messages(message_ids)), end
+        )
+        return [reply for reply in pulled if reply.metadata.reply_to_message_id in message_ids]
+
+    def _collect(self) -> tuple[list[Message], dict[str, Failure]]:
+        """Go on with all downloads, and return those that are done."""
+        for download in self.downloads.values():
+            if download.job is None:
+                download.job = self._downloaders.submit(download.fetch)
 
         end = monotonic() + PATIENCE
-        for thread in self.threads.values():
-            thread.join(max(0.0, end - monotonic()))
-
-        replies: list[Message] = []
-        unreadable: dict[str, str] = {}
-        finished = [thread for thread in self.threads.values() if not thread.is_alive()]
-        for thread in finished:
-            del self.threads[thread.message_id]
-            if isinstance(thread.error, UNREADABLE_ERRORS):
-                unreadable[thread.message_id] = f"its answer cannot be read: {thread.error!r}"
-            elif thread.error is not None:
-                raise thread.error
-
-            for reply in thread.replies:
-                # The client itself writes which message it answers.
-                if reply.metadata.reply_to_message_id == thread.message_id:
+        replies = []
+        failures = {}
+        for message_id, download in list(self.downloads.items()):
+            job = download.job
+            if job is None or not job.wait(end):
+                continue
+            download.job = None
+            try:
+                reply = job.result()
+            except MissingPart:
+                failures[message_id] = Failure(EXPIRED, "its answer was never complete")
+            except UNREADABLE_ERRORS as error:
+                failures[message_id] = Failure(UNREADABLE, f"its answer cannot be read: {error!r}")
+            except Exception as error:
+                if not is_transient(error):
+                    raise
+                self.superlink.note_trouble("download a reply", error)
+            else:
+                if reply is not None:
                     replies.append(reply)
-                else:
-                    unreadable[thread.message_id] = "its answer says that it is to another message"
-        return replies, unreadable
 
+        for message_id in failures:
+            del self.downloads[message_id]
+        for reply in replies:
+            del self.downloads[reply.metadata.reply_to_message_id]
+        return replies, failures
 
-def _pull_at_once(grid: Grid, message_ids: set[str]) -> list[Message]:
-    """Return the replies to these messages with one call, as the simulation engine allows."""
-    if not message_ids:
-        return []
-    pulled = grid.pull_messages(message_ids)
-    return [reply for reply in pulled if reply.metadata.reply_to_message_id in message_ids]
+    def _remove_undelivered(self, replies: list[Message]) -> None:
+        """Remove messages that no node fetched; what is not done in time goes on later."""
+        jobs = []
+        for message_id in undelivered_messages(replies):
+            remove = partial(confirm_received, self.grid, message_id)
+            jobs.append(self._downloaders.submit(remove))
+        end = monotonic() + CLEANING
+        for job in jobs:
+            job.wait(end)

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
+from shutil import disk_usage
 
 from flwr.app import ArrayRecord, ConfigRecord, MetricRecord
 from flwr.serverapp import Grid
@@ -22,6 +24,8 @@ from fedcohort.flower.training import Training
 from fedcohort.lab import folder as run_folder
 
 log = logging.getLogger("flwr.fedcohort")
+CHECKPOINTS = 4  # two generations with what the strategy keeps, about as large as the model each
+SPARE_BYTES = 1_000_000  # for the journal and the rest
 Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
 
 
@@ -98,6 +102,7 @@ class Run:
         )
         # Send the model, and wait until the deadline.
         replies = self.deadline_grid.send_and_receive(messages, timeout=self.timeout)
+        self.training.troubles = self.deadline_grid.troubles
         # A heartbeat from before a client's death must not count as a sign of life.
         self.registry.refresh(self.grid)
         # Which replies count? Aggregate them, tell the selector, write the journal.
@@ -136,6 +141,7 @@ class Run:
         options = self.options
         state = None
         if options.folder:
+            self._check_space(options.folder, initial)
             model = model_from_record(initial)
             state = checkpoint.load(options.folder, options.resume, model, options.from_previous)
         if state is None:
@@ -179,6 +185,27 @@ class Run:
             self._save(0, arrays)  # Before any line of the journal: without it, a run begins anew.
         return arrays, done
 
+    def _check_space(self, folder: Path, initial: ArrayRecord) -> None:
+        """Notice a folder that is full or cannot be written before anybody is waited for.
+
+        Raises:
+            ValueError: If a checkpoint would not fit into the folder.
+        """
+        needed = sum(array.nbytes for array in model_from_record(initial).values())
+        needed = CHECKPOINTS * needed + SPARE_BYTES
+        probe = folder / ".space"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            free = disk_usage(folder).free
+            probe.write_bytes(b"0")
+            probe.unlink()
+        except OSError as error:
+            raise ValueError(f"folder must be one to write to, got {folder}: {error}") from None
+        if free < needed:
+            raise ValueError(
+                f"folder must have room for {needed:,} bytes, got {folder} with {free:,} free"
+            )
+
     def _gather_clients(self, is_resumed: bool) -> None:
         announced = self.options.num_clients or self.options.cohort_size
         gather_clients(
@@ -188,6 +215,7 @@ class Run:
             wanted=max(announced, len(self.registry.known)),
             wait=self.options.wait,
             deadline=self.options.deadline,
+            partial_start=self.options.partial_start or is_resumed,
         )
 
     def _announce(self, num_rounds: int) -> None:

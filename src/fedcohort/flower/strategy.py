@@ -46,6 +46,11 @@ class CohortStrategy(Strategy):
         loss_key: Metric in which clients report their loss, for selectors that use losses.
         close_early: Whether a round ends as soon as all clients have answered.
         wait: Seconds to wait for clients before the first round.
+        partial_start: Whether the run may begin if fewer than `num_clients` have come after `wait`.
+            If not, that is an error, because the same seed would give other cohorts.
+        enough: Number of clients that must be there for a round. With fewer, the run pauses.
+        pause: Seconds that the run pauses for them at most. Then it ends with an error, and
+            `resume` goes on after the last round.
         folder: Folder for checkpoint and journal; None keeps nothing.
         resume: Whether to continue the run in the folder.
         from_previous: Whether to resume from the checkpoint before the last one, if the last one
@@ -78,6 +83,9 @@ class CohortStrategy(Strategy):
         loss_key: str | None = None,
         close_early: bool = True,
         wait: float = 60.0,
+        partial_start: bool = False,
+        enough: int = 1,
+        pause: float = 600.0,
         folder: str | Path | None = None,
         resume: bool = False,
         from_previous: bool = False,
@@ -86,6 +94,8 @@ class CohortStrategy(Strategy):
         selection.check_selector(selector, keeps_state=folder is not None)
         cohort_size = selection.resolve_cohort_size(selector, cohort_size)
         selection.check_requirements(selector, cohort_size, loss_key)
+        is_number_announced = num_clients is not None
+        num_clients = selection.resolve_num_clients(selector, num_clients, cohort_size)
         check_choice("aggregation", aggregation, ["wrapped", *AGGREGATIONS])
         check_strategy(strategy, aggregation, cohort_size)
         if deadline is not None:
@@ -101,12 +111,15 @@ class CohortStrategy(Strategy):
         self.options = RunOptions(
             selector=selector,
             cohort_size=cohort_size,
-            num_clients=selection.resolve_num_clients(selector, num_clients, cohort_size),
+            num_clients=num_clients,
             seed=check_int("seed", seed, 0),
             deadline=deadline,
             aggregation=aggregation,
             close_early=close_early,
             wait=check_positive("wait", wait),
+            partial_start=partial_start or not is_number_announced,
+            enough=check_int("enough", enough, 1, num_clients),
+            pause=check_positive("pause", pause),
             folder=None if folder is None else Path(folder),
             resume=resume,
             from_previous=from_previous,
@@ -125,7 +138,8 @@ class CohortStrategy(Strategy):
             history,
             aggregation=aggregation,
             cohort_size=cohort_size,
-            patience=deadline or self.options.wait,
+            enough=self.options.enough,
+            pause=self.options.pause,
             deadline=deadline,
         )
         self.evaluation = Evaluation(inner, self.registry, rules, history)

@@ -12,7 +12,7 @@ from flwr.serverapp import Grid
 
 from fedcohort.arrays import Ints
 from fedcohort.flower.aggregator import Aggregate, Aggregator
-from fedcohort.flower.availability import wait_for_any_client
+from fedcohort.flower.availability import wait_for_enough
 from fedcohort.flower.backoff import BackOff
 from fedcohort.flower.clients import ClientRegistry
 from fedcohort.flower.history import ReplyHistory
@@ -37,6 +37,7 @@ class AskedCohort:
         model: The model that the messages carry.
         probabilities: Each client's probability of being asked, by name; None if not known.
         started_at: When the round began.
+        paused: Seconds that the run paused before the round.
         resting: Names of clients that are not asked because they were rejected too often.
     """
 
@@ -45,6 +46,7 @@ class AskedCohort:
     model: Model
     probabilities: dict[str, float] | None
     started_at: float
+    paused: float
     resting: list[str]
 
 
@@ -58,8 +60,12 @@ class Training:
         history: What earlier rounds taught about replies; it is shared with evaluation rounds.
         aggregation: Name of the aggregation rule.
         cohort_size: Number of clients to ask in each round.
-        patience: Seconds to wait for a client if nobody is there.
+        enough: Number of clients that must be there before a round begins.
+        pause: Longest time to wait for them, in seconds.
         deadline: Seconds that a round may take; None for no limit.
+
+    Attributes:
+        troubles: What went wrong with the SuperLink in this round; the run sets it.
     """
 
     def __init__(
@@ -71,7 +77,8 @@ class Training:
         *,
         aggregation: str,
         cohort_size: int,
-        patience: float,
+        enough: int,
+        pause: float,
         deadline: float | None,
     ) -> None:
         self.inner = inner
@@ -80,10 +87,12 @@ class Training:
         self.history = history
         self.aggregator = Aggregator(inner, aggregation, rules.examples_key)
         self.cohort_size = cohort_size
-        self.patience = patience
+        self.enough = enough
+        self.pause = pause
         self.deadline = deadline
         self.totals = Totals()
         self.journal = Journal(None)
+        self.troubles: list[str] = []
         self.back_off = BackOff()
         self._selector: Selector | None = None
         self._asked: AskedCohort | None = None
@@ -120,8 +129,10 @@ class Training:
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> list[Message]:
         """Let the selector choose a cohort, and return the strategy's messages to it."""
+        # The pause is no part of the round, so nobody has less time because of it.
+        paused = wait_for_enough(self.registry, grid, self.enough, self.pause)
         started_at = monotonic()
-        available, resting = self._find_available(server_round, grid)
+        available, resting = self._find_available(server_round)
         probabilities = self._probabilities(server_round, available)
         cohort = self.selector.select(server_round - 1, available)
 
@@ -129,7 +140,9 @@ class Training:
         messages = self.inner.train_messages(server_round, arrays, config, grid, nodes)
 
         model = model_from_record(arrays)
-        self._asked = AskedCohort(cohort, messages, model, probabilities, started_at, resting)
+        self._asked = AskedCohort(
+            cohort, messages, model, probabilities, started_at, paused, resting
+        )
         return messages
 
     def finish(
@@ -149,7 +162,7 @@ class Training:
         aggregate = self._aggregate(server_round, asked, verdicts)
 
         self._record_verdicts(server_round, asked, verdicts)
-        self._update_selector(asked.cohort, verdicts)
+        self._update_selector(server_round, asked.cohort, verdicts)
         self._write_journal(server_round, asked, verdicts, aggregate.error)
         return aggregate.arrays, aggregate.metrics
 
@@ -172,11 +185,8 @@ class Training:
             verdicts[positions[left_out]] = rejected(reason)
         return aggregate
 
-    def _find_available(self, server_round: int, grid: Grid) -> tuple[Ints | None, list[str]]:
+    def _find_available(self, server_round: int) -> tuple[Ints | None, list[str]]:
         """Return who can be asked, None if all can, and the names of the clients that rest."""
-        self.registry.refresh(grid)
-        wait_for_any_client(self.registry, grid, self.patience)
-
         newcomers = len(self.registry) - self.selector.num_clients
         if newcomers > 0:
             self.selector.join(newcomers)
@@ -226,7 +236,11 @@ class Training:
             self.registry.record_verdict(index, message.metadata.dst_node_id, verdict)
             self.back_off.record(self.registry.name(index), verdict.status, server_round)
 
-    def _update_selector(self, cohort: Cohort, verdicts: list[Verdict]) -> None:
+    def _update_selector(self, server_round: int, cohort: Cohort, verdicts: list[Verdict]) -> None:
+        """Tell the selector who returned, unless trouble of the SuperLink hides it."""
+        if any(verdict.status == "unknown" for verdict in verdicts):
+            log.warning("round %d: the selector learns nothing from it", server_round)
+            return
         success = np.array([verdict.status == "arrived" for verdict in verdicts], dtype=np.bool_)
         losses: Any = None
         if self.rules.loss_key:
@@ -254,6 +268,8 @@ class Training:
             known=[client.name for client in self.registry.known],
             totals=self.totals,
             probabilities=asked.probabilities,
+            troubles=self.troubles,
+            paused=asked.paused,
             resting=asked.resting,
             error=error,
         )

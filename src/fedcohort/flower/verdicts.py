@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from flwr.app import Error, Message
 
-from fedcohort.flower.errors import NOT_TAKEN, STOPPED, UNREADABLE
+from fedcohort.flower.errors import NOT_TAKEN, STOPPED, TROUBLE, UNREADABLE
 from fedcohort.flower.flwr_internals import CRASHED, NODE_GONE, UNDELIVERED
 from fedcohort.flower.history import RecentMedian, ReplyHistory
 from fedcohort.flower.layouts import UsualLayout, arrange, common_layout, layout_of
@@ -25,8 +25,8 @@ class Verdict:
 
     Attributes:
         status: "arrived", "stopped" (at the deadline), "rejected" (the reply failed a check),
-            "failed" (the client reported an error), or "lost" (no answer by the deadline, or the
-            node is gone).
+            "failed" (the client reported an error), "lost" (no answer by the deadline, or the
+            node is gone), or "unknown" (the SuperLink had trouble; the client is not to blame).
         reason: Why the reply does not count; empty if it does.
         seconds: Time between the message and the reply; None unless the reply counts.
         reply: The reply; None unless it counts.
@@ -201,6 +201,8 @@ def verdict_of_error(error: Error) -> Verdict:
         return Verdict("stopped", reason)
     if error.code == UNREADABLE:
         return Verdict("rejected", reason)
+    if error.code == TROUBLE:
+        return Verdict("unknown", reason)
     if error.code == NOT_TAKEN:
         return Verdict("lost", reason)
     if error.code == NODE_GONE:
