@@ -4,6 +4,7 @@ import json
 import os
 import zipfile
 from dataclasses import asdict, dataclass
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -255,6 +256,7 @@ def test_settings_on_disk_are_plain_json_of_the_dataclass(tmp_path):
 
     save_simulation(tmp_path, asdict(Some()), {})
     assert json.loads((tmp_path / "settings.json").read_text()) == {
+        "fedcohort-sha256": ANY,
         "rates": [0.1, 0.9],
         "eta": "auto",
     }

@@ -184,8 +184,56 @@ def rng_state(rng: Rng) -> Any:
 
 
 def set_rng_state(rng: Rng, state: Any) -> None:
-    """Continue from a state that `rng_state` returned."""
+    """Continue from a state that `rng_state` returned.
+
+    Raises:
+        ValueError: If it is no such state; nothing changes then.
+    """
+    check_rng_state(rng, state)
     if isinstance(rng, Streams):
         rng.restore(state)
     else:
         rng.bit_generator.state = state
+
+
+def check_rng_state(rng: Rng, state: Any) -> None:
+    """Refuse what is no state of this source of randomness.
+
+    Raises:
+        ValueError: If the state is of another generator, of another number of them, or has
+            numbers that no generator has.
+    """
+    if not isinstance(rng, Streams):
+        _check_generator_state(rng, state)
+        return
+    if not isinstance(state, list) or len(state) != len(rng):
+        raise ValueError(f"rng of the state must be for {len(rng)} runs, got {state!r}")
+    for generator, own in zip(rng.generators, state, strict=True):
+        _check_generator_state(generator, own)
+
+
+def _check_generator_state(generator: np.random.Generator, state: Any) -> None:
+    """Refuse a state that a generator of the same kind does not give back as it is."""
+    probe: Any = type(generator.bit_generator)()
+    refusal = f"rng of the state must be one of {type(probe).__name__}, got {state!r}"
+    try:
+        probe.state = state
+    except Exception:  # NumPy raises many kinds for what is no state.
+        raise ValueError(refusal) from None
+    if not _is_same_state(probe.state, state):
+        raise ValueError(refusal)
+    if isinstance(probe, np.random.PCG64):
+        has_half = state["has_uint32"] in (0, 1)
+        if not has_half or state["state"]["inc"] % 2 == 0:
+            raise ValueError(refusal)
+
+
+def _is_same_state(one: Any, other: Any) -> bool:
+    """Return whether two states are equal, with the same types of values."""
+    if isinstance(one, dict):
+        if not isinstance(other, dict) or one.keys() != other.keys():
+            return False
+        return all(_is_same_state(one[key], other[key]) for key in one)
+    if isinstance(one, np.ndarray):
+        return np.array_equal(one, other)
+    return type(one) is type(other) and bool(one == other)

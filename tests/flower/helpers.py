@@ -142,6 +142,7 @@ def journal(folder, keep_seconds=False):
         return rows
     for row in rows:
         row.pop("seconds")
+        row.pop("fedcohort-sha256", None)
         for asked in row["asked"]:
             asked.pop("seconds")
     return rows

@@ -124,7 +124,7 @@ def test_a_line_that_is_no_round_is_dropped(tmp_path, cut):
     Journal(tmp_path).write(rows(1)[0])
     with (tmp_path / "rounds.jsonl").open("a") as file:
         file.write(cut)
-    journal = Journal(tmp_path, done=5)
+    journal = Journal(tmp_path, done=1)
     journal.write(rows(2)[0])
     assert [row["round"] for row in written(tmp_path)] == [1, 2]
 
@@ -138,13 +138,16 @@ def test_a_journal_with_bytes_that_are_no_text_is_set_aside_and_read_as_far_as_p
     lines.insert(place, b'{"round": 1, "note": "\xff\xfe"}')
     damaged = b"\n".join(lines) + b"\n"
     (tmp_path / "rounds.jsonl").write_bytes(damaged)
-    Journal(tmp_path, done=2)
+    with pytest.raises(ValueError, match=r"rounds\.jsonl must hold .*from_previous=True sets"):
+        Journal(tmp_path, done=2)
+    assert (tmp_path / "rounds.jsonl").read_bytes() == damaged
+    Journal(tmp_path, done=2, repair=True)
     assert [row["round"] for row in written(tmp_path)] == [1, 2]
     assert (tmp_path / "rounds.jsonl.damaged-1").read_bytes() == damaged
     assert sum("rounds.jsonl is damaged" in line for line in logged) == 1
 
     (tmp_path / "rounds.jsonl").write_bytes(b"\x80" + damaged)
-    Journal(tmp_path, done=2)
+    Journal(tmp_path, done=2, repair=True)
     assert (tmp_path / "rounds.jsonl.damaged-1").read_bytes() == damaged
     assert (tmp_path / "rounds.jsonl.damaged-2").read_bytes() == b"\x80" + damaged
 

@@ -13,7 +13,7 @@ from fedcohort.flower.clients import ClientRegistry
 from fedcohort.flower.grid import RestrictedGrid
 from fedcohort.flower.verdicts import verdict_of_error
 
-MOST_THREADS = 13  # 1 call and 8 downloads of a round, 2 listings, 1 identity and 2 downloads
+MOST_THREADS = 14  # 1 call and 8 downloads of a round, 2 listings, 1 identity and 2 downloads
 
 
 def remote(clock, *clients):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+CHECKSUM = "fedcohort-sha256"  # the key that holds it in JSON
 DEPTH = 100_000  # nesting that no parser's stack survives
 SCALARS: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 2**31, 2**63, -(2**63), 10**30, 0.5, -0.0, 1e308, float("nan"),
@@ -108,21 +109,34 @@ def change_value(rng: random.Random, value: Any) -> Any:
 
 
 def change_json(rng: random.Random, content: bytes) -> bytes:
-    """Return JSON, or lines of JSON, with one value changed."""
+    """Return JSON, or lines of JSON, with one value changed or lines moved or removed."""
     lines = content.decode().splitlines()
-    if lines and all(line.startswith("{") and line.endswith("}") for line in lines):
-        place = rng.randrange(len(lines))
-        how = rng.random()
-        if how < 0.7:
-            lines[place] = json.dumps(change_value(rng, json.loads(lines[place])))
-        elif how < 0.8:
-            del lines[place]
-        elif how < 0.9:
-            lines.insert(place, rng.choice(lines))
-        else:
-            rng.shuffle(lines)
-        return "".join(f"{line}\n" for line in lines).encode()
-    return json.dumps(change_value(rng, json.loads(content))).encode()
+    if not all(line.startswith("{") and line.endswith("}") for line in lines):
+        return change_table(rng, content.decode()).encode()
+    place = rng.randrange(len(lines))
+    how = rng.random()
+    if how < 0.7:
+        lines[place] = change_table(rng, lines[place])
+    elif how < 0.8:
+        del lines[place]
+    elif how < 0.9:
+        lines.insert(place, rng.choice(lines))
+    else:
+        rng.shuffle(lines)
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def change_table(rng: random.Random, text: str) -> str:
+    """Return a JSON table with one value changed below its checksum, if it has one.
+
+    Without the checksum the file would be one of an older version, which is trusted.
+    """
+    table = json.loads(text)
+    checksum = table.pop(CHECKSUM, None)
+    changed = change_value(rng, table)
+    if checksum is not None and isinstance(changed, dict):
+        changed = {CHECKSUM: checksum, **changed}
+    return json.dumps(changed)
 
 
 def change_toml(rng: random.Random, content: bytes) -> bytes:
@@ -165,6 +179,16 @@ def change_arrays(rng: random.Random, content: bytes) -> bytes:
         arrays[name] = change_array(rng, arrays[name])
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)  # type: ignore[arg-type]
+    return with_comment_of(content, buffer)
+
+
+def with_comment_of(content: bytes, buffer: io.BytesIO) -> bytes:
+    """Return a new archive with the comment of an old one, where a checksum is kept.
+
+    Without it the file would be one of an older version, which is trusted.
+    """
+    with zipfile.ZipFile(io.BytesIO(content)) as before, zipfile.ZipFile(buffer, "a") as archive:
+        archive.comment = before.comment
     return buffer.getvalue()
 
 
@@ -209,7 +233,7 @@ def change_zip(rng: random.Random, content: bytes) -> bytes:
     with zipfile.ZipFile(buffer, "w") as archive:
         for member, value in members.items():
             archive.writestr(member, value)
-    return buffer.getvalue()
+    return with_comment_of(content, buffer)
 
 
 def change_file(rng: random.Random, name: str, content: bytes) -> bytes:

@@ -96,7 +96,8 @@ def play_on(trial: Trial) -> None:
 def change_state(rng: random.Random, state: Any) -> Any:
     """Return a nested state with one part changed; arrays keep to arrays mostly."""
     if isinstance(state, np.ndarray):
-        return change_array(rng, state) if rng.random() < 0.9 else 0
+        changed = change_array(rng, state)
+        return 0 if changed.dtype.kind in "cUS" else changed  # safetensors has no such types
     if isinstance(state, dict) and state and rng.random() < 0.9:
         changed = dict(state)
         key = rng.choice(list(changed))

@@ -85,7 +85,9 @@ def damage(rng: random.Random, folder: Path) -> tuple[str, bool]:
     if how < 0.8:
         path.write_bytes(change_file(rng, path.name, path.read_bytes()))
     elif how < 0.88:
-        other = rng.choice(files)
+        # Two whole chunks of records that changed places fit each other's place.
+        others = [one for one in files if one.parent != path.parent or one.stem.isalpha()]
+        other = rng.choice(others)
         content = path.read_bytes()
         path.write_bytes(other.read_bytes())
         other.write_bytes(content)

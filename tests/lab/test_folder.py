@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcohort.files import atomic_write
+from fedcohort.files import atomic_write, load_state
 from fedcohort.lab import folder as rundir
 from fedcohort.lab.folder import Kind, detect_kind
 
@@ -90,11 +90,12 @@ def test_a_folder_without_a_checkpoint_has_none(tmp_path):
     assert rundir.load_checkpoint(tmp_path) is None
 
 
-def test_a_later_checkpoint_takes_the_place_of_the_earlier_and_leaves_nothing_beside_it(tmp_path):
-    for round in (1, 2):
+def test_a_later_checkpoint_leaves_the_one_before_beside_it_and_nothing_else(tmp_path):
+    for round in (1, 2, 3):
         rundir.save_checkpoint(tmp_path, {"round": round})
-    assert rundir.load_checkpoint(tmp_path) == {"round": 2}
-    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint.safetensors"]
+    assert rundir.load_checkpoint(tmp_path) == {"round": 3}
+    found = {path.name: load_state(path)["round"] for path in tmp_path.iterdir()}
+    assert found == {"checkpoint.safetensors": 3, "checkpoint.previous.safetensors": 2}
 
 
 @pytest.mark.parametrize("part", [0.0, 0.2, 0.6, 0.99])

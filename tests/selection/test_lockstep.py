@@ -108,6 +108,7 @@ def test_a_state_that_is_refused_changes_no_selector():
     before = lockstep.state_dict()
     state = lockstep.state_dict()
     state["0"]["log_weights"] = state["0"]["log_weights"] + 1
+    state["0"]["asked"]["log_cap"] = state["0"]["asked"]["log_cap"] + 1
     state["1"]["num_clients"] = 7
     with pytest.raises(ValueError, match="num_clients of the state must be 6, got 7"):
         lockstep.load_state_dict(state)

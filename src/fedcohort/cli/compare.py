@@ -38,6 +38,7 @@ def _compare(
     out: Path,
     data: Path | None,
     resume: bool,
+    from_previous: bool,
     overwrite: bool,
     log: str | None,
     as_json: bool,
@@ -74,6 +75,7 @@ def _compare(
             out,
             data=data,
             resume=resume,
+            from_previous=from_previous,
             overwrite=overwrite,
             log=log,
             on_progress=on_progress,
@@ -188,6 +190,14 @@ OWN_FLAGS: dict[str, tuple[Any, Any, Any]] = {  # type, default, option
         typer.Option(help="Folder with data sets; also $FEDCOHORT_DATA."),
     ),
     "resume": (bool, False, typer.Option("--resume", help="Go on with an unfinished run.")),
+    "from_previous": (
+        bool,
+        False,
+        typer.Option(
+            "--from-previous",
+            help="With --resume: if the checkpoint is damaged, use the one before it.",
+        ),
+    ),
     "overwrite": (
         bool,
         False,

@@ -78,6 +78,10 @@ def reproduce(
         ),
     ] = None,
     export: Annotated[Path | None, typer.Option(help="Folder to add compact results to.")] = None,
+    from_previous: Annotated[
+        bool,
+        typer.Option("--from-previous", help="If a checkpoint is damaged, use the one before it."),
+    ] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace simulations that are there.")
     ] = False,
@@ -132,6 +136,7 @@ def reproduce(
             "compiled": compiled,
             "data": data,
             "time_budget": time_budget,
+            "from_previous": from_previous or None,
             "overwrite": overwrite or None,
         }
         for name, value in idle.items():
@@ -147,6 +152,7 @@ def reproduce(
                 out or OUT,
                 data=data,
                 minutes=time_budget,
+                from_previous=from_previous,
                 overwrite=overwrite,
                 on_progress=on_progress,
                 **overrides,

@@ -1,20 +1,28 @@
 """Files of any kind: written whole or not at all, and read back without running code.
 
-These modules know formats (npz, JSON, TOML, CSV, safetensors) and no file names. What a run
+These modules know formats (npz, JSON, TOML, CSV, safetensors) and no file names. Every file that
+is read back carries a checksum, see `fedcohort.files.seal`. What a run
 folder holds is known to `fedcohort.lab.folder` alone.
 """
 
 from fedcohort.files.arrays import check_plain, load_arrays, save_arrays
 from fedcohort.files.paths import atomic_write, check_file, check_folder, digest_file, locked
-from fedcohort.files.state import load_state, save_state
+from fedcohort.files.seal import sealed_write
+from fedcohort.files.state import load_state, read_plain_state, save_state
 from fedcohort.files.text import (
+    parse_json,
+    parse_json_lines,
     read_json_lines,
     read_json_table,
+    read_sealed_text,
     read_text,
     read_toml,
     save_csv,
+    to_json_line,
     to_toml,
+    write_bytes,
     write_json,
+    write_sealed_text,
     write_text,
 )
 
@@ -27,14 +35,22 @@ __all__ = [
     "load_arrays",
     "load_state",
     "locked",
+    "parse_json",
+    "parse_json_lines",
     "read_json_lines",
     "read_json_table",
+    "read_plain_state",
+    "read_sealed_text",
     "read_text",
     "read_toml",
     "save_arrays",
     "save_csv",
     "save_state",
+    "sealed_write",
+    "to_json_line",
     "to_toml",
+    "write_bytes",
     "write_json",
+    "write_sealed_text",
     "write_text",
 ]

@@ -1,6 +1,7 @@
 """Arrays in npz files, without pickle."""
 
 import sys
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.checks import one_line
-from fedcohort.files.paths import atomic_write, check_file
+from fedcohort.files.paths import check_file
+from fedcohort.files.seal import ZIP_COMMENT, check_seal, sealed_write
 
 
 def save_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Write named arrays as one compressed npz file.
+    """Write named arrays as one compressed npz file, sealed.
 
     Args:
         path: The file to write.
@@ -25,8 +27,11 @@ def save_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     for name, values in arrays.items():
         if values.dtype.hasobject:
             raise ValueError(f"{path} cannot keep {name!r}, an array of objects")
-    with atomic_write(path) as draft, draft.open("wb") as file:
-        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # no array is called "file"
+    with sealed_write(path) as draft:
+        with draft.open("wb") as file:
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # none is called "file"
+        with zipfile.ZipFile(draft, "a") as archive:
+            archive.comment = ZIP_COMMENT.encode()
 
 
 def load_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
@@ -40,9 +45,11 @@ def load_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
     """
     check_file(path)
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-    except Exception as error:  # NumPy's reader raises many kinds for a damaged file
+        with path.open("rb") as file:
+            check_seal(file, ".npz")
+            with np.load(file, allow_pickle=False) as stored:
+                arrays = {name: stored[name] for name in stored.files}
+    except Exception as error:  # The readers of zip and npy raise many kinds for a damaged file.
         reason = one_line(error)
         if "pickle" in reason:
             # NumPy's own message advises to trust the file.

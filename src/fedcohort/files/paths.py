@@ -2,33 +2,98 @@
 
 import hashlib
 import os
+import re
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import ModuleType
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows has no such locks.
+    fcntl = None
 
 
 @contextmanager
-def atomic_write(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path, previous: Path | None = None) -> Iterator[Path]:
     """Yield a draft beside the target that takes its place when the block ends.
 
-    If the block fails, the draft is removed and the target stays as it was.
+    If the block fails, the draft is removed and the target stays as it was. A draft that a killed
+    process left behind is removed at the next write of the same file.
 
     Args:
         path: The file to write. Its folder is created if needed.
+        previous: Where to keep the file that is replaced, if there is one. The target is there
+            at every moment.
 
     Yields:
         The path of the draft, with the suffix of the target.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    _remove_stale_drafts(path)
     draft = path.with_name(f".{path.name}.{os.getpid()}{path.suffix}")
-    try:
-        yield draft
-        with draft.open("rb+") as file:
-            # Without this, the new name may stand for an empty file after a power cut.
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    finally:
+    with _claimed(draft):
+        try:
+            yield draft
+            with draft.open("rb+") as file:
+                # Without this, the new name may stand for an empty file after a power cut.
+                os.fsync(file.fileno())
+            if previous is not None and path.exists():
+                _keep(path, previous)
+            os.replace(draft, path)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+def _keep(path: Path, previous: Path) -> None:
+    """Give a file a second name, which takes the place of whatever had it."""
+    with atomic_write(previous) as draft:
         draft.unlink(missing_ok=True)
+        try:
+            os.link(path, draft)
+        except OSError:  # A file system without links.
+            shutil.copyfile(path, draft)
+
+
+def _remove_stale_drafts(path: Path) -> None:
+    """Remove drafts of this file whose writer was killed; a living writer locks its draft."""
+    if fcntl is None:
+        return
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.[0-9]+{re.escape(path.suffix)}")
+    names = [entry.name for entry in os.scandir(path.parent) if pattern.fullmatch(entry.name)]
+    for name in names:
+        draft = path.with_name(name)
+        try:
+            with draft.open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                draft.unlink()
+        except OSError:
+            continue  # Its writer lives, or is just done, or locks do not work here.
+
+
+@contextmanager
+def _claimed(draft: Path) -> Iterator[None]:
+    """Create a draft and hold its lock, so that other processes see that its writer lives."""
+    if fcntl is None:
+        yield
+        return
+    while True:
+        with draft.open("ab") as file:
+            with suppress(OSError):  # A file system without locks: nobody removes drafts there.
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not _is_in_place(file.fileno(), draft):
+                continue  # Removed as stale between its creation and the lock.
+            yield
+            return
+
+
+def _is_in_place(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def check_folder(name: str, path: Path) -> None:
@@ -74,9 +139,7 @@ def locked(folder: Path, name: str = "out") -> Iterator[None]:
     Raises:
         ValueError: If another process holds the lock.
     """
-    try:
-        import fcntl
-    except ModuleNotFoundError:
+    if fcntl is None:
         yield
         return
 

@@ -1,4 +1,4 @@
-"""A nested state of arrays and plain values as one safetensors file.
+"""A nested state of arrays and plain values as one sealed safetensors file.
 
 The arrays are tensors of the file; everything else is JSON in its metadata, where a reference
 stands in the place of each array. Opening such a file cannot run code.
@@ -12,18 +12,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedcohort.files.paths import atomic_write, check_file
+from fedcohort.checks import one_line
+from fedcohort.files.paths import check_file
+from fedcohort.files.seal import BLANK, KEY, check_seal, sealed_write
+from fedcohort.files.text import parse_json
 
 Arrays = dict[str, npt.NDArray[Any]]
 METADATA_KEY = "state"
 
 
-def save_state(path: Path, state: Mapping[str, Any]) -> None:
+def save_state(path: Path, state: Mapping[str, Any], previous: Path | None = None) -> None:
     """Write a nested state.
 
     Args:
         path: The file to write.
         state: Tables of arrays, numbers, strings, lists and None, nested to any depth.
+        previous: Where to keep the file that is replaced, if there is one.
 
     Raises:
         TypeError: If a value fits neither safetensors nor JSON.
@@ -31,8 +35,8 @@ def save_state(path: Path, state: Mapping[str, Any]) -> None:
     from safetensors.numpy import save_file
 
     arrays: Arrays = {}
-    plain = _extract_arrays(state, "", arrays)
-    with atomic_write(path) as draft:
+    plain = {KEY: BLANK, **_extract_arrays(state, "", arrays)}
+    with sealed_write(path, previous) as draft:
         save_file(arrays, str(draft), metadata={METADATA_KEY: json.dumps(plain)})
 
 
@@ -46,21 +50,52 @@ def load_state(path: Path, names: Collection[str] = ()) -> dict[str, Any]:
     Raises:
         ValueError: If the file is damaged, of another origin, or lacks one of the names.
     """
-    from safetensors import SafetensorError, safe_open
-
-    check_file(path)
+    plain, arrays = _read(path, with_arrays=True)
+    state: dict[str, Any] = {}
     try:
-        with safe_open(str(path), framework="numpy") as file:
-            plain = json.loads(file.metadata()[METADATA_KEY])
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no dict)
-        state: dict[str, Any] = {}
         for name, part in plain.items():
             state[name] = _insert_arrays(part, arrays)
-        if not set(names) <= set(state):
-            raise TypeError(f"a state of {', '.join(state) or 'nothing'}")
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ValueError(f"{path} must be a checkpoint of fedcohort, got: {error}") from None
+    except (KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"{_refusal(path)} a state without its array {error}") from None
+    if not set(names) <= set(state):
+        raise ValueError(f"{_refusal(path)} a state of {', '.join(state) or 'nothing'}")
     return state
+
+
+def read_plain_state(path: Path) -> dict[str, Any]:
+    """Return a state without its arrays: references stand in their places.
+
+    Raises:
+        ValueError: If the file is damaged, or of another origin.
+    """
+    plain, _ = _read(path, with_arrays=False)
+    return plain
+
+
+def _read(path: Path, with_arrays: bool) -> tuple[dict[str, Any], Arrays]:
+    """Return the plain values and the arrays of a file that fits its seal."""
+    from safetensors import safe_open
+
+    check_file(path)
+    arrays: Arrays = {}
+    try:
+        with path.open("rb") as sealed:
+            check_seal(sealed, ".safetensors")
+        with safe_open(str(path), framework="numpy") as file:
+            plain = parse_json(file.metadata()[METADATA_KEY])
+            if with_arrays:
+                for name in file.keys():  # noqa: SIM118 (no dict)
+                    arrays[name] = file.get_tensor(name)
+        plain.pop(KEY, None)
+    except FileNotFoundError:
+        raise ValueError(f"{_refusal(path)} no such file") from None
+    except Exception as error:  # A damaged or foreign file makes the readers raise many kinds.
+        raise ValueError(f"{_refusal(path)} {one_line(error)}") from None
+    return plain, arrays
+
+
+def _refusal(path: Path) -> str:
+    return f"{path} must be a checkpoint of fedcohort, got:"
 
 
 def _extract_arrays(value: Any, name: str, arrays: Arrays) -> Any:

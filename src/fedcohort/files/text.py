@@ -8,12 +8,28 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.files.paths import atomic_write, check_file
+from fedcohort.files.seal import (
+    BLANK,
+    COMMENT,
+    FORMATS,
+    JSON,
+    KEY,
+    check_content,
+    seal_content,
+    sealed_write,
+)
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file as a whole."""
     with atomic_write(path) as draft:
         draft.write_text(text)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file as a whole."""
+    with atomic_write(path) as draft:
+        draft.write_bytes(content)
 
 
 def read_text(path: Path) -> str:
@@ -29,35 +45,74 @@ def read_text(path: Path) -> str:
         raise ValueError(f"{path} must be a text file, got: {error}") from None
 
 
-def write_json(path: Path, value: Any, indent: int | None = 2) -> None:
-    """Write a value as JSON, with a line break at the end."""
-    write_text(path, json.dumps(value, indent=indent) + "\n")
+def write_sealed_text(path: Path, text: str) -> None:
+    """Write a text file as a whole, with its seal as a comment in the first line."""
+    with sealed_write(path) as draft:
+        draft.write_text(COMMENT + text)
+
+
+def read_sealed_text(path: Path) -> str:
+    """Return the text of a file, after a check of its seal.
+
+    Raises:
+        ValueError: If the text does not fit the seal, or is none.
+        OSError: If the file cannot be read.
+    """
+    check_file(path)
+    content = path.read_bytes()
+    check_content(content, FORMATS[path.suffix])
+    return content.decode()
+
+
+def write_json(path: Path, table: Mapping[str, Any], indent: int | None = 2) -> None:
+    """Write a table as JSON, with its seal as the first key and a line break at the end."""
+    with sealed_write(path) as draft:
+        draft.write_text(json.dumps({KEY: BLANK, **table}, indent=indent) + "\n")
 
 
 def read_json_table(path: Path, purpose: str) -> dict[str, Any]:
-    """Return the table (a JSON object) that a file holds.
+    """Return the table (a JSON object) that a file holds, without its seal.
 
     Args:
         path: The file to read.
         purpose: What the file must be, for the message: "the cost of a run".
 
     Raises:
-        ValueError: If the file cannot be read, is no JSON, or holds no table.
+        ValueError: If the file cannot be read, is damaged, is no JSON, or holds no table.
     """
-    check_file(path)
     try:
-        value = json.loads(path.read_text())
+        value = parse_json(read_sealed_text(path))
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} must be {purpose}, got: {error}") from None
     if not isinstance(value, dict):
         raise ValueError(f"{path} must be {purpose}, got a JSON {type(value).__name__}")
+    value.pop(KEY, None)
     return value
 
 
-def read_json_lines(path: Path, purpose: str, keys: Sequence[str]) -> list[dict[str, Any]]:
-    """Return these keys of every line, each line a JSON object.
+def parse_json(text: str) -> Any:
+    """Return the value of a JSON text.
 
-    A last line that cannot be read is left out: it may still be being written.
+    Raises:
+        ValueError: If the text is no JSON, or nested too deeply.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("JSON that is nested too deeply") from None
+
+
+def to_json_line(row: Mapping[str, Any]) -> str:
+    """Return a table as one sealed line of JSON, with a line break at the end."""
+    line = json.dumps({KEY: BLANK, **row}).encode()
+    return seal_content(line, JSON).decode() + "\n"
+
+
+def read_json_lines(path: Path, purpose: str, keys: Sequence[str]) -> list[dict[str, Any]]:
+    """Return these keys of every line, each line a JSON object that fits its seal.
+
+    A last line without a line break is left out unless it is complete: it may still be being
+    written.
 
     Args:
         path: The file to read.
@@ -65,35 +120,62 @@ def read_json_lines(path: Path, purpose: str, keys: Sequence[str]) -> list[dict[
         keys: The keys that every line must have; others are dropped.
 
     Raises:
-        ValueError: If the file or a line before the last cannot be read.
+        ValueError: If the file or a line cannot be read.
     """
     check_file(path)
     try:
-        lines = path.read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        content = path.read_bytes()
+    except OSError as error:
         raise ValueError(f"{path} must be {purpose}, got: {error}") from None
+    return parse_json_lines(content, path, keys)
+
+
+def parse_json_lines(content: bytes, path: Path, keys: Sequence[str]) -> list[dict[str, Any]]:
+    """Return these keys of every line of a file's content, as `read_json_lines` does."""
+    *lines, rest = content.split(b"\n")
+    if _is_line(rest, keys):
+        lines.append(rest)
+    elif _is_line(rest[:-1], keys):
+        raise ValueError(f"{path} must hold one round per line, got a line break that is damaged")
 
     rows = []
     for number, line in enumerate(lines, start=1):
         try:
-            row = json.loads(line)
-            rows.append({key: row[key] for key in keys})
+            rows.append(_parse_line(line, keys))
         except (ValueError, KeyError, TypeError) as error:
-            if number < len(lines):
-                message = f"{path} must hold one round per line, got line {number}: {error!r}"
-                raise ValueError(message) from None
+            message = f"{path} must hold one round per line, got line {number}: {error!r}"
+            raise ValueError(message) from None
     return rows
 
 
-def read_toml(path: Path) -> dict[str, Any]:
+def _is_line(line: bytes, keys: Sequence[str]) -> bool:
+    try:
+        _parse_line(line, keys)
+    except (ValueError, KeyError, TypeError):
+        return False
+    return True
+
+
+def _parse_line(line: bytes, keys: Sequence[str]) -> dict[str, Any]:
+    check_content(line, JSON)
+    row = parse_json(line.decode())
+    return {key: row[key] for key in keys}
+
+
+def read_toml(path: Path, is_sealed: bool = False) -> dict[str, Any]:
     """Return the settings in a TOML file.
 
+    Args:
+        path: The file to read.
+        is_sealed: Whether the file must fit its seal. A user may edit his own file, but not the
+            settings of a run.
+
     Raises:
-        ValueError: If the file cannot be read or is no TOML.
+        ValueError: If the file cannot be read, is no TOML, or does not fit its seal.
     """
     check_file(path)
     try:
-        return tomllib.loads(path.read_text())
+        return tomllib.loads(read_sealed_text(path) if is_sealed else path.read_text())
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} must be a settings file in TOML, got: {error}") from None
     except RecursionError:

@@ -1,12 +1,16 @@
-"""The state from which a server resumes after a crash, one file that each round replaces.
+"""The state from which a server resumes: a file for the last round, and the one before it.
 
-The file is written completely or not at all, and opening it cannot run code. The journal of the
-rounds is in `journal.py`; `fedcohort.lab.folder` knows the names of both files.
+A file is written completely or not at all, and opening it cannot run code. The first one is of
+round 0, so that a folder with a journal and no checkpoint has lost it. The journal of the rounds
+is in `journal.py`; `fedcohort.lab.folder` knows the names of all files.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from flwr.app import MetricRecord
 from flwr.serverapp.strategy import Result
 
@@ -14,27 +18,35 @@ from fedcohort.flower.models import Model
 from fedcohort.lab import folder as run_folder
 
 METRICS = ("train_metrics_clientapp", "evaluate_metrics_clientapp", "evaluate_metrics_serverapp")
-PARTS = ("round", "model", "selector", "registry", "strategy", "totals")
 
 
 def save(folder: Path, state: dict[str, Any]) -> None:
-    """Write the state after a round in place of the one before."""
+    """Write the state after a round; the one before it is kept as the previous one."""
     run_folder.save_checkpoint(folder, state)
 
 
-def load(folder: Path, resume: bool, initial: Model) -> dict[str, Any] | None:
+def load(
+    folder: Path, resume: bool, initial: Model, from_previous: bool = False
+) -> dict[str, Any] | None:
     """Return the state to resume from; None if the folder holds none.
+
+    A run that ended before its first round was played begins anew unless it is to be resumed.
 
     Args:
         folder: Folder of the run.
         resume: Whether the user wants to resume.
         initial: The model that the run is started with, for its names, types and shapes.
+        from_previous: Whether to take the state before the last one, if the last one is damaged
+            or missing.
 
     Raises:
-        ValueError: If there is a state but `resume` is false, or the state has another model.
+        ValueError: If there is a state but `resume` is false, if the state is damaged or has
+            another model, or if it is missing although rounds were played.
     """
-    state = run_folder.load_checkpoint(folder, PARTS)
-    if state is None:
+    if from_previous:
+        run_folder.recover_checkpoint(folder)
+    state = run_folder.load_flower_checkpoint(folder)
+    if state is None or (state["round"] == 0 and not resume):
         return None
     if not resume:
         raise ValueError(
@@ -51,6 +63,17 @@ def load(folder: Path, resume: bool, initial: Model) -> dict[str, Any] | None:
                 f"{given.get(name, 'absent')} here and {saved.get(name, 'absent')} there"
             )
     return state
+
+
+@contextmanager
+def restoring(folder: Path | None) -> Iterator[None]:
+    """Turn whatever a strange state makes the block raise into an error that names its file."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
+        reason = error if isinstance(error, ValueError) else repr(error)
+        path = Path(folder or "") / run_folder.CHECKPOINT
+        raise ValueError(f"{path} must be a checkpoint of this run, got: {reason}") from None
 
 
 def check_same_run(folder: Path | None, state: dict[str, Any], about: dict[str, str]) -> None:
@@ -83,4 +106,9 @@ def restore_result(state: dict[str, Any]) -> Result:
 
 
 def _describe_arrays(model: Model) -> dict[str, str]:
-    return {name: f"{array.dtype}{list(array.shape)}" for name, array in model.items()}
+    described = {}
+    for name, array in model.items():
+        described[name] = type(array).__name__
+        if isinstance(array, np.ndarray):
+            described[name] = f"{array.dtype}{list(array.shape)}"
+    return described

@@ -5,10 +5,8 @@ and `fedcohort watch` work without Flower. The state from which a run resumes is
 `checkpoint.py`.
 """
 
-import json
 import logging
 import os
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.files import atomic_write
+from fedcohort.files import to_json_line
 from fedcohort.flower.verdicts import Verdict
 from fedcohort.lab import folder as run_folder
 from fedcohort.metrics import jain
@@ -139,9 +137,20 @@ class Journal:
         done: Number of rounds that are finished. Later lines are removed, because a resumed run
             plays those rounds again.
         tensorboard: Whether to write scalars for TensorBoard, too.
+        repair: Whether lines of finished rounds may be damaged or missing. The damaged journal is
+            set aside then, and the readable lines stay.
+
+    Raises:
+        ValueError: If lines of finished rounds are damaged or missing, and not to be repaired.
     """
 
-    def __init__(self, folder: Path | None, done: int = 0, tensorboard: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path | None,
+        done: int = 0,
+        tensorboard: bool = False,
+        repair: bool = False,
+    ) -> None:
         self.path: Path | None = None
         self.scalars: Any = None
         if folder is None:
@@ -149,15 +158,16 @@ class Journal:
         self.path = run_folder.journal_path(folder)
         if tensorboard:
             self.scalars = _tensorboard_writer(folder / "tensorboard", done)
-        if self.path.exists():
-            _truncate(self.path, done)
+        aside = run_folder.trim_journal(folder, done, repair)
+        if aside is not None:
+            log.warning("%s is damaged: lines are left out; it is kept as %s", self.path, aside)
 
     def write(self, row: dict[str, Any]) -> None:
         """Add a round; when this returns, the line is on disk."""
         if self.path:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a") as file:
-                file.write(json.dumps(row) + "\n")
+                file.write(to_json_line(row))
                 file.flush()
                 os.fsync(file.fileno())
         if self.scalars:
@@ -190,40 +200,6 @@ def _summarise(probabilities: list[float]) -> dict[str, float]:
 
 def _count_arrived(verdicts: Sequence[Verdict]) -> int:
     return sum(verdict.status == "arrived" for verdict in verdicts)
-
-
-def _truncate(path: Path, done: int) -> None:
-    """Keep the lines of the finished rounds; a file with other bytes than text is set aside."""
-    content = path.read_bytes()
-    try:
-        content.decode()
-    except UnicodeDecodeError as error:
-        _set_aside(path, f"byte {error.start} is not UTF-8")
-    kept = [line for line in content.splitlines() if _round_of(line) <= done]
-    with atomic_write(path) as draft:
-        draft.write_bytes(b"".join(line + b"\n" for line in kept))
-
-
-def _set_aside(path: Path, problem: str) -> None:
-    """Keep a copy of a damaged journal under a free name."""
-    number = 1
-    while (copy := path.with_name(f"{path.name}.damaged-{number}")).exists():
-        number += 1
-    shutil.copyfile(path, copy)
-    log.warning(
-        "%s is damaged, %s: unreadable lines are left out; it is kept as %s",
-        path,
-        problem,
-        copy.name,
-    )
-
-
-def _round_of(line: bytes) -> float:
-    """Return the round of a line; infinity for a line that cannot be read."""
-    try:
-        return int(json.loads(line)["round"])
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return float("inf")
 
 
 def _tensorboard_writer(folder: Path, done: int) -> Any:

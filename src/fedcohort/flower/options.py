@@ -24,6 +24,7 @@ class RunOptions:
     pause: float
     folder: Path | None
     resume: bool
+    from_previous: bool
     tensorboard: bool
 
     @property

@@ -12,6 +12,7 @@ from flwr.app import ArrayRecord, ConfigRecord, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
+from fedcohort.checks import check_int
 from fedcohort.flower import checkpoint
 from fedcohort.flower.availability import gather_clients
 from fedcohort.flower.grid import DeadlineGrid
@@ -141,17 +142,20 @@ class Run:
         state = None
         if options.folder:
             self._check_space(options.folder, initial)
-            state = checkpoint.load(options.folder, options.resume, model_from_record(initial))
+            model = model_from_record(initial)
+            state = checkpoint.load(options.folder, options.resume, model, options.from_previous)
         if state is None:
             self._announce(self.num_rounds)  # so that `fedcohort watch` works while clients connect
         else:
             checkpoint.check_same_run(options.folder, state, options.fixed)
-            self.registry.load_state_dict(state["registry"])
+            with checkpoint.restoring(options.folder):
+                self.registry.load_state_dict(state["registry"])
 
-        self._gather_clients(is_resumed=state is not None)
+        self._gather_clients(is_resumed=state is not None and state["round"] > 0)
         num_clients = len(self.registry)
         if state is not None:
-            num_clients = int(state["selector"].get("num_clients", 0))
+            with checkpoint.restoring(options.folder):
+                num_clients = check_int("num_clients", state["selector"].get("num_clients", 0), 0)
         selector = build_selector(
             options.selector,
             num_clients=num_clients,
@@ -164,18 +168,21 @@ class Run:
         arrays = initial
         totals = Totals()
         if state is not None:
-            done = int(state["round"])
-            arrays = record_from_model(state["model"])
-            totals = Totals(**state["totals"])
-            self.result = checkpoint.restore_result(state)
-            selector.load_state_dict(state["selector"])
-            self.inner.load_state_dict(state["strategy"])
+            with checkpoint.restoring(options.folder):
+                done = int(state["round"])
+                arrays = record_from_model(state["model"])
+                totals = Totals(**state["totals"])
+                self.result = checkpoint.restore_result(state)
+                selector.load_state_dict(state["selector"])
+                self.inner.load_state_dict(state["strategy"])
             log.info("resumed after round %d from %s", done, options.folder)
 
-        journal = Journal(options.folder, done, options.tensorboard)
+        journal = Journal(options.folder, done, options.tensorboard, options.from_previous)
         memory = state.get("replies", {}) if state else {}
         self.training.begin(selector, totals, journal, memory)
         self._announce(max(self.num_rounds, done))
+        if state is None:
+            self._save(0, arrays)  # Before any line of the journal: without it, a run begins anew.
         return arrays, done
 
     def _check_space(self, folder: Path, initial: ArrayRecord) -> None:

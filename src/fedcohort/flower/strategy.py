@@ -53,6 +53,8 @@ class CohortStrategy(Strategy):
             `resume` goes on after the last round.
         folder: Folder for checkpoint and journal; None keeps nothing.
         resume: Whether to continue the run in the folder.
+        from_previous: Whether to resume from the checkpoint before the last one, if the last one
+            is damaged or missing. The damaged one is set aside.
         tensorboard: Whether to write scalars for TensorBoard into the folder.
 
     Raises:
@@ -86,6 +88,7 @@ class CohortStrategy(Strategy):
         pause: float = 600.0,
         folder: str | Path | None = None,
         resume: bool = False,
+        from_previous: bool = False,
         tensorboard: bool = False,
     ) -> None:
         selection.check_selector(selector, keeps_state=folder is not None)
@@ -101,6 +104,8 @@ class CohortStrategy(Strategy):
             check_folder("folder", Path(folder))
         elif resume or tensorboard:
             raise ValueError("folder must be given for resume and tensorboard, got None")
+        if from_previous and not resume:
+            raise ValueError("resume must be true where from_previous is, got False")
 
         self.strategy = strategy
         self.options = RunOptions(
@@ -117,6 +122,7 @@ class CohortStrategy(Strategy):
             pause=check_positive("pause", pause),
             folder=None if folder is None else Path(folder),
             resume=resume,
+            from_previous=from_previous,
             tensorboard=tensorboard,
         )
 

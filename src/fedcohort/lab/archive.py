@@ -15,10 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Ints
-from fedcohort.files import atomic_write, load_arrays, save_arrays
+from fedcohort.files import load_arrays, parse_json, save_arrays, sealed_write
+from fedcohort.files.seal import BLANK, KEY, check_seal
 from fedcohort.lab import folder as run_folder
-from fedcohort.lab.comparison import OFFICIAL, Comparison, load_comparison
+from fedcohort.lab.comparison import Comparison, load_comparison
 from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.record_checks import OFFICIAL
 from fedcohort.lab.runs import RunKey, run_keys
 
 Array = npt.NDArray[Any]
@@ -169,7 +171,7 @@ def save(path: Path, results: Sequence[Result]) -> None:
                 arrays[f"{number}/{name}"] = getattr(result, name)
         save_arrays(path, arrays)
         return
-    with atomic_write(path) as draft:
+    with sealed_write(path) as draft:
         _save_parquet(draft, results, settings, about)
 
 
@@ -190,7 +192,8 @@ def _save_parquet(
         columns[name] = pa.array(values, pa.list_(pa.from_numpy_dtype(np.dtype(kind))))
     columns["settings"] = settings
     columns["about"] = about
-    parquet.write_table(pa.table(columns), path, compression="zstd")
+    table = pa.table(columns).replace_schema_metadata({KEY: BLANK})
+    parquet.write_table(table, path, compression="zstd")
 
 
 def load(path: Path) -> list[Result]:
@@ -203,7 +206,7 @@ def load(path: Path) -> list[Result]:
     try:
         rows = _read_npz(path) if path.suffix == ".npz" else _read_parquet(path)
         return [_parse_row(row) for row in rows]
-    except (KeyError, TypeError, ValueError, OverflowError, OSError) as error:
+    except Exception as error:  # A damaged file makes the readers raise many kinds.
         reason = str(error).partition("\n")[0].removeprefix(refusal)
         raise ValueError(f"{refusal}{reason}") from None
 
@@ -219,19 +222,18 @@ def _read_npz(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _read_parquet(path: Path) -> Iterable[dict[str, Any]]:
-    import pyarrow as pa
     from pyarrow import parquet
 
-    try:
-        rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
-    except pa.ArrowException as error:
-        raise ValueError(error) from None
+    with path.open("rb") as file:
+        check_seal(file, ".parquet")
+        file.seek(0)
+        rows: list[dict[str, Any]] = parquet.read_table(file).to_pylist()
     return rows
 
 
 def _parse_row(row: Mapping[str, Any]) -> Result:
-    config = ComparisonConfig.from_dict(json.loads(row["settings"]))
-    return _make_result(config, row, json.loads(row["about"]))
+    config = ComparisonConfig.from_dict(parse_json(row["settings"]))
+    return _make_result(config, row, parse_json(row["about"]))
 
 
 def gather_results(

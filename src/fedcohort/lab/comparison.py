@@ -1,6 +1,5 @@
 """A comparison and its run folder: begin it, go on with it, load it."""
 
-from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -13,8 +12,8 @@ from fedcohort.data import Dataset, load
 from fedcohort.files import check_folder, digest_file
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import ComparisonConfig, open_world
+from fedcohort.lab.record_checks import check_label_counts, check_records
 from fedcohort.lab.recorder import Allocations, read_allocations
-from fedcohort.lab.runs import count_runs
 from fedcohort.lab.simulation import Progress
 from fedcohort.lab.tracking import BACKENDS, check_installed, track
 
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
     from fedcohort.lab.trial import Trial
 
 OFTEN_LEFT_OUT = ("world",)  # settings that a file need not name: older runs have none
-PER_RUN = ("accuracy", "loss", "seconds", "wasted_seconds", "wasted_bytes")  # [T, runs]
-PER_CLIENT = ("clients", "arrived", "valid")  # [T, runs, k]
-OFFICIAL = "official_accuracy"  # [T, runs], only if it was asked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +51,9 @@ class Comparison:
     @cached_property
     def label_counts(self) -> dict[str, Ints]:
         """How many samples of each label every client owns, [K, C] by partition."""
-        return run_folder.load_label_counts(self.folder)
+        counts = run_folder.load_label_counts(self.folder)
+        check_label_counts(self.config, counts, self.folder / run_folder.LABEL_COUNTS)
+        return counts
 
     @cached_property
     def environment(self) -> dict[str, str]:
@@ -123,48 +121,13 @@ def load_chunk(path: Path, config: ComparisonConfig) -> run_folder.Arrays:
     return chunk
 
 
-def check_records(config: ComparisonConfig, records: Mapping[str, Any], path: Path) -> None:
-    """Refuse records that cannot be those of a comparison.
-
-    Args:
-        config: The comparison's settings.
-        records: Arrays [T, runs, ...] by name.
-        path: Where they were read, for the message.
-
-    Raises:
-        ValueError: If an array is missing, has another shape, or names a client that is none.
-    """
-    runs = count_runs(config)
-    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(PER_RUN, (runs,))
-    shapes |= dict.fromkeys(PER_CLIENT, (runs, config.cohort))
-    for name in shapes:
-        if name not in records:
-            raise ValueError(f"{path} must hold {name} of every round, got {', '.join(records)}")
-    if OFFICIAL in records:
-        shapes[OFFICIAL] = (runs,)
-
-    for name, shape in shapes.items():
-        values = records[name]
-        if values.shape[1:] != shape or values.dtype.kind not in "biuf":
-            raise ValueError(
-                f"{path} must hold {name} as numbers of shape {shape} in every round, "
-                f"got {values.dtype} of {values.shape[1:]}"
-            )
-
-    clients = records["clients"]
-    last = config.clients - 1
-    if clients.dtype.kind not in "iu" or clients.min() < 0 or clients.max() > last:
-        raise ValueError(
-            f"{path} must hold clients from 0 to {last}, got {clients.min()} to {clients.max()}"
-        )
-
-
 def run_comparison(
     config: ComparisonConfig | None,
     folder: Path,
     *,
     data: Path | None = None,
     resume: bool = False,
+    from_previous: bool = False,
     overwrite: bool = False,
     log: str | None = None,
     on_progress: Progress | None = None,
@@ -176,6 +139,8 @@ def run_comparison(
         folder: The run folder.
         data: Folder with data sets.
         resume: Whether to go on with an unfinished run.
+        from_previous: Whether to go on from the checkpoint before the last one, if the last one
+            is damaged or missing. The damaged one is set aside.
         overwrite: Whether to discard what the folder holds.
         log: "tensorboard" or "mlflow" to write scalars there too.
         on_progress: Called with a few words, the rounds done and the rounds in all.
@@ -196,6 +161,8 @@ def run_comparison(
     check_folder("out", folder)
     if log is not None:
         check_choice("log", log, BACKENDS)
+    if from_previous and not resume:
+        raise ValueError("from_previous must be given with resume, got it alone")
     with ExitStack() as stack:
         if folder.is_dir():
             # Locked before its checkpoint is read, so that no other process writes a newer one.
@@ -204,6 +171,8 @@ def run_comparison(
         stored = None
         if run_folder.has_comparison(folder) and (keeps_run or config is None):
             stored = read_config(folder)
+        if from_previous and keeps_run:
+            run_folder.recover_checkpoint(folder)
         if config is None:
             config = stored or ComparisonConfig()
         state = _find_checkpoint(config, stored, folder, resume) if keeps_run else None
@@ -263,7 +232,7 @@ def _find_checkpoint(
             f"out must not hold a run of other settings, got {folder}; "
             "choose another or add --overwrite"
         )
-    state = run_folder.load_checkpoint(folder, run_folder.CHECKPOINT_PARTS)
+    state = run_folder.load_comparison_checkpoint(folder)
     done = state["round"] if state else 0
     if done < config.rounds and not resume:
         raise ValueError(
@@ -305,6 +274,7 @@ def _train(
     config = trial.config
     if state is not None:
         trial.restore(state)
+        run_folder.load_records(trial.folder, trial.done)  # a gap could never be filled
     run_folder.write_settings(trial.folder, config.as_dict())
 
     def on_round(done: int, accuracy: Floats) -> None:

@@ -111,7 +111,7 @@ def unfinished_parts(
     for folder, part in sorted(parts.items()):
         if not _identities(part) <= wanted:
             continue
-        state = run_folder.load_checkpoint(folder, ("round",))
+        state = run_folder.load_comparison_checkpoint(folder)
         if state is not None and state["round"] < part.rounds:
             options = {name: getattr(config, name) for name in TAKEN_OVER}
             unfinished.append((folder, replace(part, **options)))

@@ -188,7 +188,7 @@ class FlowerFollower:
             rounds = None
 
         path = run_folder.journal_path(self.folder)
-        rows = run_folder.load_journal(self.folder) if path.exists() else []
+        rows = run_folder.load_journal(self.folder)
         if not rows:
             return Snapshot(title, 0, rounds, None, None, ())
         last = rows[-1]

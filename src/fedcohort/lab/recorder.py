@@ -88,11 +88,20 @@ def read_allocations(folder: Path) -> dict[str, Allocations]:
         try:
             for name in dict.fromkeys(key.rpartition("/")[0] for key in arrays):
                 columns = [arrays[f"{name}/{part}"] for part in PARTS]
+                _check_columns(*columns)
                 for round, inclusion, capped in zip(*columns, strict=True):
                     recorded.setdefault(name, {})[int(round)] = (inclusion, capped)
         except (KeyError, ValueError) as error:
             raise ValueError(f"{path} must hold probabilities of fedcohort, got: {error}") from None
     return {name: _join(rows) for name, rows in recorded.items()}
+
+
+def _check_columns(rounds: Ints, inclusion: Floats, capped: Bools) -> None:
+    kinds = f"{rounds.dtype.kind}{inclusion.dtype.kind}{capped.dtype.kind}"
+    shapes = (rounds.shape, inclusion.shape, capped.shape)
+    is_table = rounds.ndim == 1 and inclusion.ndim == 2 and inclusion.shape == capped.shape
+    if not is_table or kinds not in ("ifb", "ufb"):
+        raise ValueError(f"rounds, inclusion and capped of shapes {shapes} and kinds {kinds}")
 
 
 def _join(rows: Rows) -> Allocations:

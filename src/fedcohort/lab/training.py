@@ -27,6 +27,8 @@ class Training:
         data: Folder with data sets.
         until: Moment of the monotonic clock at which training stops between rounds.
         on_progress: Called with the name of a part, the rounds done and the rounds in all.
+        from_previous: Whether a part whose last checkpoint is damaged or missing goes on from the
+            one before. The damaged one is set aside.
         absent: Why a data set could not be loaded, by name.
         stopped: Where training stopped because the time was up, empty if it did not.
     """
@@ -35,6 +37,7 @@ class Training:
     data: Path | None = None
     until: float = float("inf")
     on_progress: Progress | None = None
+    from_previous: bool = False
     absent: dict[str, str] = field(default_factory=dict)
     stopped: str = ""
     _datasets: dict[str, Dataset] = field(default_factory=dict)
@@ -62,6 +65,8 @@ class Training:
     def complete(self, configs: Collection[ComparisonConfig]) -> None:
         """Train every run of these comparisons that is not finished, until the time is up."""
         home = run_folder.parts_folder(self.out)
+        if self.from_previous:
+            self._recover_checkpoints()
         for config in configs:
             self._check_own_file(config.dataset)
             # First the parts that an earlier call left unfinished.
@@ -70,6 +75,11 @@ class Training:
                     self._train(folder, part)
             for part in remaining_parts(config, self._finished()):
                 self._train(part_folder(part, home), part)
+
+    def _recover_checkpoints(self) -> None:
+        for folder in self._find_parts():
+            with run_folder.locked(folder):
+                run_folder.recover_checkpoint(folder)
 
     def _check_own_file(self, name: str) -> None:
         """Refuse a user's file that has changed since runs in this folder were trained on it."""
@@ -101,7 +111,7 @@ class Training:
     def _train(self, folder: Path, config: ComparisonConfig) -> None:
         """Train one part, from its checkpoint if it has one."""
         if not self.stopped and self.should_stop():
-            state = run_folder.load_checkpoint(folder, ("round",))
+            state = run_folder.load_comparison_checkpoint(folder)
             if state is None:
                 self.stopped = f"{folder.name} was not begun"
             else:

@@ -1,7 +1,6 @@
 """A comparison under way: all runs in lock-step, with records and checkpoints on disk."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,15 +9,16 @@ import numpy as np
 import torch
 
 from fedcohort.arrays import Floats, Ints
-from fedcohort.data import PARTITIONS, Dataset, label_counts, reserve
+from fedcohort.data import Dataset, label_counts
 from fedcohort.files import digest_file
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import ComparisonConfig, open_world
+from fedcohort.lab.owners import Owners, deal_samples
 from fedcohort.lab.recorder import AllocationRecorder
 from fedcohort.lab.runs import RunKey, count_runs, run_keys
+from fedcohort.lab.trial_state import restore_trial, trial_state
 from fedcohort.learning import Engine, Options, Run, Sgd, make_model
 from fedcohort.memory import check_memory
-from fedcohort.rng import stream
 from fedcohort.rounds import Record, play
 from fedcohort.selection.lockstep import Lockstep
 from fedcohort.selection.registry import Federation, make_selector
@@ -26,58 +26,6 @@ from fedcohort.world.durations import local_epochs, timed
 
 OnRound = Callable[[int, Floats], None]  # rounds done, accuracy of every run
 OnCheckpoint = Callable[[int, run_folder.Arrays], None]  # first round, the records from there
-
-
-@dataclass(frozen=True, eq=False)
-class Owners:
-    """Which samples each client owns under one partition and seed.
-
-    Attributes:
-        train: Samples to train on, one index array per client.
-        test: Samples reserved for testing, one index array per client.
-    """
-
-    train: list[Ints]
-    test: list[Ints]
-
-
-def deal_samples(config: ComparisonConfig, data: Dataset, partition: str, seed: int) -> Owners:
-    """Deal the samples to the clients and reserve a part of each client's for testing.
-
-    Raises:
-        ValueError: If the data set names no owners but the partition needs them, or nothing is
-            left to test on.
-    """
-    if partition == "by-client" and data.clients is None:
-        raise ValueError(
-            "partition 'by-client' needs a data set with a column of clients, got none"
-        )
-    options: dict[str, Any] = {}
-    if partition == "by-client":
-        options["clients"] = data.clients
-    if partition == "primary-label":
-        options["overlap"] = config.refill
-    parts = PARTITIONS[partition](
-        data.y,
-        config.clients,
-        stream(seed, "partition", partition),
-        samples_per_client=config.samples_per_client,
-        **options,
-    )
-    train, test = reserve(parts, stream(seed, "reserve", partition), config.test_fraction)
-    if not any(len(part) for part in test):
-        raise ValueError(f"test_fraction must leave samples to test on, got {config.test_fraction}")
-    return Owners(train, test)
-
-
-def _check_clients_memory(config: ComparisonConfig) -> None:
-    """Refuse a comparison whose clients cannot fit the memory, each with epochs and a share."""
-    runs = count_runs(config)
-    check_memory(
-        "clients and seeds",
-        f"{config.clients} clients and {config.seeds} seeds in {runs} runs",
-        needed=2 * 8 * config.clients * runs,
-    )
 
 
 class Trial:
@@ -214,15 +162,11 @@ class Trial:
         """
         if state is None:
             run_folder.check_data_digest(self.folder, self.digest)
-            state = run_folder.load_checkpoint(self.folder, run_folder.CHECKPOINT_PARTS)
+            state = run_folder.load_comparison_checkpoint(self.folder)
         if state is None:
             return
-        self.engine.mode = state["mode"]
-        self.engine.slots = self.engine.slots or state.get("slots")
-        tensors = {name: torch.from_numpy(value) for name, value in state["engine"].items()}
-        self.engine.load_state_dict(tensors)
-        self.selector.load_state_dict(state["selectors"])
-        self.done = state["round"]
+        path = self.folder / run_folder.CHECKPOINT
+        self.done = restore_trial(self.engine, self.selector, state, self.config.rounds, path)
 
     def run(
         self,
@@ -241,6 +185,8 @@ class Trial:
         """
         config = self.config
         self._write_inputs()
+        if not run_folder.has_checkpoint(self.folder):
+            self._save_checkpoint(self.done)  # Before any record: without it, a run begins anew.
         recorder = AllocationRecorder(config.rounds)
         self._record_allocations(recorder, self.done)
         rows: list[dict[str, Any]] = []
@@ -326,14 +272,19 @@ class Trial:
         run_folder.save_records(self.folder, self.done, records)
         if on_checkpoint:
             on_checkpoint(self.done, records)
-
-        tensors = self.engine.state_dict()
-        state = {
-            "round": done,
-            "mode": self.engine.mode,
-            "slots": self.engine.slots,
-            "engine": {name: value.cpu().numpy() for name, value in tensors.items()},
-            "selectors": self.selector.state_dict(),
-        }
-        run_folder.save_checkpoint(self.folder, state)
+        self._save_checkpoint(done)
         self.done = done
+
+    def _save_checkpoint(self, done: int) -> None:
+        state = trial_state(self.engine, self.selector, done)
+        run_folder.save_checkpoint(self.folder, state)
+
+
+def _check_clients_memory(config: ComparisonConfig) -> None:
+    """Refuse a comparison whose clients cannot fit the memory, each with epochs and a share."""
+    runs = count_runs(config)
+    check_memory(
+        "clients and seeds",
+        f"{config.clients} clients and {config.seeds} seeds in {runs} runs",
+        needed=2 * 8 * config.clients * runs,
+    )

@@ -52,6 +52,7 @@ def run(
     *,
     data: Path | None = None,
     minutes: float | None = None,
+    from_previous: bool = False,
     overwrite: bool = False,
     on_progress: Progress | None = None,
     **overrides: Any,
@@ -63,6 +64,8 @@ def run(
         out: Folder for runs and reports.
         data: Folder with data sets.
         minutes: Training stops between rounds after so many minutes.
+        from_previous: Whether runs whose last checkpoint is damaged or missing go on from the
+            one before. The damaged one is set aside.
         overwrite: Whether to replace simulations that are there.
         on_progress: Is told the part, the rounds done and the rounds in all.
         **overrides: Fields of `ComparisonConfig`. `selectors`, `partitions` and `mus` choose
@@ -91,7 +94,7 @@ def run(
 
     from fedcohort.lab.training import Training  # Imported here: only training needs PyTorch.
 
-    training = Training(out, data, deadline, on_progress)
+    training = Training(out, data, deadline, on_progress, from_previous)
     overrides = {"precision": "float32"} | _with_suitable_fields(overrides, training)
     for name in trained:
         training.complete(_configs(name, overrides))

@@ -174,3 +174,12 @@ def _log_cap(logs: Floats, rho: float) -> Floats:
     sums /= rho - np.arange(rank - 1, -1, -1)  # s_m / (rho - m)
     log_cap: Floats = np.log(sums.min(axis=-1)) + centre
     return log_cap
+
+
+def log_sum(logs: Floats) -> Floats:
+    """Return the logarithm of the sum of exp(logs) along the last axis, [..., 1]."""
+    largest = logs.max(axis=-1, keepdims=True)
+    scaled = logs - largest
+    weights = np.exp(scaled, out=scaled)
+    total: Floats = largest + np.log(weights.sum(axis=-1, keepdims=True))
+    return total

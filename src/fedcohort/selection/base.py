@@ -4,7 +4,6 @@ A scheme subclasses `BaseSelector` and writes its constructor, `choose` and, if 
 `learn`. What it needs or offers beyond that it declares in class attributes.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -17,9 +16,7 @@ from fedcohort.rng import RngLike, as_rng, batch_shape, rng_state, set_rng_state
 from fedcohort.selection.allocation import Allocation
 from fedcohort.selection.availability import present_mask, reachable_size
 from fedcohort.selection.protocol import Cohort, Outcome, check_answers
-
-CONFIG_KEYS = ("kind", "num_clients", "cohort_size")
-COHORT_KEYS = ("round", "clients", "inclusion")
+from fedcohort.selection.state import CONFIG_KEYS, check_config, read_arrays, read_cohort
 
 
 class BaseSelector:
@@ -199,6 +196,20 @@ class BaseSelector:
         mean = getattr(self, name).mean(axis=-1, keepdims=True)
         return np.repeat(mean, count, axis=-1)
 
+    def check_in_flight(
+        self, cohort: Cohort, in_flight: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]
+    ) -> None:
+        """Refuse values of a state that cannot belong to its cohort; the default has none.
+
+        Args:
+            cohort: The cohort that waits for its outcome.
+            in_flight: The values by the names in `in_flight`.
+            arrays: The arrays of the state by the names in `client_arrays`.
+
+        Raises:
+            ValueError: If a value does not fit the cohort.
+        """
+
     def state_dict(self) -> State:
         """Return everything that decides the selector's future choices.
 
@@ -228,9 +239,11 @@ class BaseSelector:
         Raises:
             ValueError: If the state is of another scheme or size; nothing changes then.
         """
-        self._check_config(state)
-        arrays = self._read_arrays(state)
-        asked, in_flight = self._read_cohort(state)
+        check_config(self, state)
+        arrays = read_arrays(self, state)
+        asked, in_flight = read_cohort(self, state)
+        if asked is not None:
+            self.check_in_flight(asked, in_flight, arrays)
 
         set_rng_state(self.rng, state["rng"])
         for name, values in arrays.items():
@@ -244,56 +257,6 @@ class BaseSelector:
         self.asked = None
         for name in self.in_flight:
             setattr(self, name, None)
-
-    def _check_config(self, state: State) -> None:
-        if not isinstance(state, Mapping):
-            raise ValueError(f"state must be one of {self.kind}, got {state!r}")
-        expected = {*CONFIG_KEYS, "rng", *self.client_arrays}
-        different = (set(state) - {"asked"}) ^ expected
-        if different:
-            raise ValueError(
-                f"state must be one of {self.kind}, "
-                f"got one that differs in {', '.join(sorted(different))}"
-            )
-        for name in CONFIG_KEYS:
-            own = getattr(self, name)
-            if state[name] != own:
-                raise ValueError(f"{name} of the state must be {own}, got {state[name]}")
-
-        runs = (len(state["rng"]),) if isinstance(state["rng"], list) else ()
-        if runs != self.batch:
-            raise ValueError(f"rng of the state must be for runs of shape {self.batch}, got {runs}")
-
-    def _read_arrays(self, state: State) -> dict[str, npt.NDArray[Any]]:
-        arrays = {}
-        for name in self.client_arrays:
-            dtype = getattr(self, name).dtype
-            values = np.array(state[name], dtype=dtype, order="C")
-            if values.shape != self.shape or np.isnan(values).any():
-                raise ValueError(
-                    f"{name} of the state must be numbers of shape {self.shape}, got {values.shape}"
-                )
-            arrays[name] = values
-        return arrays
-
-    def _read_cohort(self, state: State) -> tuple[Cohort | None, dict[str, Any]]:
-        """Return the cohort in flight, if there is one, and the values that belong to it."""
-        if "asked" not in state:
-            return None, {}
-        values = state["asked"]
-        missing = {*COHORT_KEYS, *self.in_flight} - set(values or ())
-        if missing:
-            raise ValueError(
-                f"asked in the state must have {', '.join(sorted(missing))}, got {values!r}"
-            )
-        cohort = Cohort(values["round"], values["clients"], values["inclusion"])
-        clients = cohort.clients
-        is_known = clients.size == 0 or clients.max() < self.num_clients
-        if clients.shape[:-1] != self.batch or not is_known:
-            raise ValueError(
-                f"clients asked in the state must be below {self.num_clients}, got {clients}"
-            )
-        return cohort, {name: _copy(values[name]) for name in self.in_flight}
 
 
 def _copy(value: Any) -> Any:

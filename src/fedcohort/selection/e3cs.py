@@ -16,6 +16,7 @@ every client a small share. While everyone is available, log-weights stay within
 """
 
 from math import log, sqrt
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,12 +25,19 @@ from fedcohort.arrays import Bools, Floats, Ints, pick, place
 from fedcohort.checks import MAX_COUNT, check_choice, check_int, check_positive, check_range
 from fedcohort.rng import RngLike
 from fedcohort.selection import large
-from fedcohort.selection.allocation import Allocation, above_cap, allocate, allocate_among
+from fedcohort.selection.allocation import (
+    Allocation,
+    above_cap,
+    allocate,
+    allocate_among,
+    log_sum,
+)
 from fedcohort.selection.availability import count_present, present_mask, reachable_size
 from fedcohort.selection.base import BaseSelector
 from fedcohort.selection.protocol import Cohort, Outcome
 from fedcohort.selection.quotas import Quota, constant
 from fedcohort.selection.sampling import SAMPLERS
+from fedcohort.selection.state import check_close, check_log_cap, check_present
 
 UPDATES = ("paper", "robust")
 
@@ -157,11 +165,11 @@ class E3CS(BaseSelector):
         """
         super().join(count)
         if self.is_robust:  # whose weights sum to one
-            self.log_weights = self.log_weights - _log_sum(self.log_weights)
+            self.log_weights = self.log_weights - log_sum(self.log_weights)
 
     def newcomers(self, name: str, count: int) -> Floats:
         """Return the logarithm of the mean weight, once for every client that joins."""
-        log_mean = _log_sum(self.log_weights) - log(self.num_clients)
+        log_mean = log_sum(self.log_weights) - log(self.num_clients)
         return np.repeat(log_mean, count, axis=-1)
 
     def allocation(self, round: int, available: npt.ArrayLike | None = None) -> Allocation:
@@ -177,12 +185,25 @@ class E3CS(BaseSelector):
         present = present_mask(available, self.num_clients, self.batch)
         size = reachable_size(self.cohort_size, present)
         if size:
-            return self._allocate(round, size, present)
+            return self._allocate(self.log_weights, round, size, present)
         return Allocation(
             inclusion=np.zeros(self.shape),
             capped=np.zeros(self.shape, dtype=np.bool_),
             log_cap=np.full(self.batch, np.inf),
         )
+
+    def check_in_flight(
+        self, cohort: Cohort, in_flight: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]
+    ) -> None:
+        """Refuse a mask, a cap or probabilities that the state's weights do not give."""
+        present = check_present(self, in_flight["present"], cohort)
+        log_cap = check_log_cap(in_flight["log_cap"], self.batch)
+        size = cohort.clients.shape[-1]
+        if not size:
+            return
+        own = self._allocate(arrays["log_weights"], cohort.round, size, present)
+        check_close("log_cap in the state", log_cap, own.log_cap)
+        check_close("inclusion in the state", cohort.inclusion, pick(own.inclusion, cohort.clients))
 
     def fraction(self, round: int) -> float:
         """Return phi, the fraction of k/K that every client is guaranteed in this round."""
@@ -199,18 +220,20 @@ class E3CS(BaseSelector):
             return large.draw(self.log_weights, self._weights, size, floor, self.rng)
 
         # Line 3: p_t, S_t = ProbAlloc(k, sigma_t, w_t).
-        allocation = self._allocate(round, size, present)
+        allocation = self._allocate(self.log_weights, round, size, present)
         # Line 4: draw A_t; client i is in it with probability p_i if the sampler is exact.
         clients = SAMPLERS[self.sampler](allocation.inclusion, self.rng, size)
         return clients, pick(allocation.inclusion, clients), allocation.log_cap
 
-    def _allocate(self, round: int, size: int, present: Bools | None) -> Allocation:
+    def _allocate(
+        self, log_weights: Floats, round: int, size: int, present: Bools | None
+    ) -> Allocation:
         """Allocate with the floor sigma_t = phi k/K, where K counts the clients present."""
         guaranteed = self.fraction(round) * size
         if present is None:
-            return allocate(self.log_weights, size, guaranteed / self.num_clients)
+            return allocate(log_weights, size, guaranteed / self.num_clients)
         floors = np.asarray(guaranteed / present.sum(axis=-1))
-        return allocate_among(present, self.log_weights, size, floors)
+        return allocate_among(present, log_weights, size, floors)
 
     def _step(self, cohort: Cohort) -> Floats:
         """Return eta R_t / K, counted among those present, as [..., 1].
@@ -255,7 +278,7 @@ class E3CS(BaseSelector):
         if present is not None:
             count = present.sum(axis=-1, keepdims=True)
             logs[~present] = -np.inf
-        logs -= _log_sum(logs)
+        logs -= log_sum(logs)
 
         # 4. A share beta of the weight is spread evenly.
         if self.share:
@@ -266,7 +289,7 @@ class E3CS(BaseSelector):
 
         # 5. Those present share the weight that they had before; the absent keep theirs.
         if present is not None:
-            logs += _log_sum(np.where(present, self.log_weights, -np.inf))
+            logs += log_sum(np.where(present, self.log_weights, -np.inf))
             logs = np.where(present & (step > 0), logs, self.log_weights)
         self.log_weights = logs
 
@@ -286,12 +309,3 @@ class E3CS(BaseSelector):
         if not spare or self.num_clients == 1:
             return 1.0
         return min(1.0, sqrt(self.num_clients * log(self.num_clients) / spare))
-
-
-def _log_sum(logs: Floats) -> Floats:
-    """Return the logarithm of the sum of exp(logs) along the last axis, [..., 1]."""
-    largest = logs.max(axis=-1, keepdims=True)
-    scaled = logs - largest
-    weights = np.exp(scaled, out=scaled)
-    total: Floats = largest + np.log(weights.sum(axis=-1, keepdims=True))
-    return total

@@ -1,6 +1,6 @@
 """Several selectors that play side by side, as one: their runs share the batch axis."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -94,8 +94,12 @@ class Lockstep:
             ValueError: If the state is of other selectors or of another number of them;
                 nothing changes then.
         """
-        if len(state) != len(self.selectors):
-            raise ValueError(f"state must hold {len(self.selectors)} selectors, got {len(state)}")
+        names = {str(index) for index in range(len(self.selectors))}
+        found = set(state) if isinstance(state, Mapping) else set()
+        if len(found) != len(names):
+            raise ValueError(f"state must hold {len(names)} selectors, got {len(found)}")
+        if found != names:
+            raise ValueError(f"state must hold selectors {sorted(names)}, got {sorted(found)}")
         before = self.state_dict()
         try:
             self._load(state)

@@ -1,15 +1,18 @@
 """What a run folder holds. Only this package knows the names and formats of its files.
 
     comparison     settings.toml, environment.json, data.sha256, records/, allocations/,
-                   owners.npz, checkpoint.safetensors, summary.csv, mlflow.json;
+                   owners.npz, checkpoint.safetensors and the one before it,
+                   checkpoint.previous.safetensors, summary.csv, mlflow.json;
                    world.sha256 if the world is recorded;
                    cost.json too in a part of a reproduction
     simulation     settings.json, results.npz, environment.json, allocations/
     reproduction   reproduce.json, runs/ with a comparison in each folder, runs-NAME.parquet,
                    and a folder for each artefact: a simulation, or its exported.json
-    Flower run     run.json, rounds.jsonl, environment.json, checkpoint.safetensors
+    Flower run     run.json, rounds.jsonl, environment.json, both checkpoints
 
-Every file is written whole or not at all, and records before the checkpoint that counts them.
+Every file is written whole or not at all, and records before the checkpoint that counts them; the
+checkpoint of round 0 comes before all records, so a folder with records and no checkpoint has lost
+it. Every file that is read back carries a checksum; summary.csv, figures and pages are not.
 A run killed at any moment goes on from its checkpoint; rounds beyond it are computed again, with
 the same result. Settings are the last file of a simulation, so a folder with them is complete.
 """
@@ -17,7 +20,10 @@ the same result. Settings are the last file of a simulation, so a folder with th
 from fedcohort.files import locked
 from fedcohort.lab.folder.checkpoint import (
     CHECKPOINT,
+    PREVIOUS_CHECKPOINT,
+    has_checkpoint,
     load_checkpoint,
+    recover_checkpoint,
     save_checkpoint,
 )
 from fedcohort.lab.folder.comparison import (
@@ -37,6 +43,7 @@ from fedcohort.lab.folder.comparison import (
     discard_comparison,
     has_comparison,
     load_chunk,
+    load_comparison_checkpoint,
     load_label_counts,
     load_records,
     read_cost,
@@ -58,8 +65,10 @@ from fedcohort.lab.folder.flower import (
     FLOWER_JOURNAL,
     JOURNAL_KEYS,
     journal_path,
+    load_flower_checkpoint,
     load_journal,
     read_about,
+    trim_journal,
     write_about,
 )
 from fedcohort.lab.folder.kind import (
@@ -117,6 +126,7 @@ __all__ = [
     "LABEL_COUNTS",
     "MLFLOW_RUNS",
     "PARTS",
+    "PREVIOUS_CHECKPOINT",
     "RECORDS",
     "REQUEST",
     "RESULTS_SUFFIXES",
@@ -135,6 +145,7 @@ __all__ = [
     "discard_allocations",
     "discard_comparison",
     "find_results",
+    "has_checkpoint",
     "has_comparison",
     "has_reproduction",
     "has_simulation",
@@ -142,6 +153,8 @@ __all__ = [
     "load_allocations",
     "load_checkpoint",
     "load_chunk",
+    "load_comparison_checkpoint",
+    "load_flower_checkpoint",
     "load_journal",
     "load_label_counts",
     "load_records",
@@ -157,6 +170,7 @@ __all__ = [
     "read_request",
     "read_settings",
     "read_simulation_settings",
+    "recover_checkpoint",
     "results_path",
     "save_allocations",
     "save_checkpoint",
@@ -165,6 +179,7 @@ __all__ = [
     "save_simulation",
     "save_summary",
     "settings_path",
+    "trim_journal",
     "write_about",
     "write_cost",
     "write_data_digest",

@@ -1,5 +1,6 @@
 """The folder of a comparison: settings, digests of its inputs, records, cost."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -7,17 +8,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fedcohort.checks import LARGEST_FLOAT, check_range
 from fedcohort.files import (
     load_arrays,
-    read_text,
+    read_sealed_text,
     read_toml,
     save_arrays,
     save_csv,
     to_toml,
     write_json,
-    write_text,
+    write_sealed_text,
 )
-from fedcohort.lab.folder.checkpoint import CHECKPOINT
+from fedcohort.lab.folder.checkpoint import (
+    CHECKPOINT,
+    PREVIOUS_CHECKPOINT,
+    load_checkpoint,
+)
 from fedcohort.lab.folder.shared import (
     ALLOCATIONS,
     ENVIRONMENT,
@@ -37,6 +43,8 @@ CHECKPOINT_PARTS = ("round", "mode", "engine", "selectors")
 SUMMARY = "summary.csv"
 COST = "cost.json"
 MLFLOW_RUNS = "mlflow.json"
+COUNTED_COSTS = ("seconds", "timed_rounds", "client_steps")
+DIGEST = re.compile(r"[0-9a-f]{64}")
 
 # What a comparison is computed with and from: it goes when the comparison is discarded.
 COMPARISON_FILES = (
@@ -45,6 +53,7 @@ COMPARISON_FILES = (
     DATA_DIGEST,
     WORLD_DIGEST,
     CHECKPOINT,
+    PREVIOUS_CHECKPOINT,
     LABEL_COUNTS,
 )
 
@@ -56,13 +65,13 @@ def has_comparison(folder: Path) -> bool:
 
 def write_settings(folder: Path, settings: Mapping[str, Any]) -> None:
     """Write the settings of a comparison, and the environment it is computed with."""
-    write_text(folder / COMPARISON_SETTINGS, to_toml(settings))
+    write_sealed_text(folder / COMPARISON_SETTINGS, to_toml(settings))
     write_environment(folder)
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
     """Return the settings of a comparison as plain values."""
-    return read_toml(settings_path(folder))
+    return read_toml(settings_path(folder), is_sealed=True)
 
 
 def settings_path(folder: Path) -> Path:
@@ -72,15 +81,12 @@ def settings_path(folder: Path) -> Path:
 
 def write_data_digest(folder: Path, digest: str) -> None:
     """Write the digest of the samples that a comparison trains on."""
-    write_text(folder / DATA_DIGEST, f"{digest}\n")
+    write_sealed_text(folder / DATA_DIGEST, f"{digest}\n")
 
 
 def read_data_digest(folder: Path) -> str | None:
     """Return the digest of the samples that a comparison was trained on, None if unknown."""
-    path = folder / DATA_DIGEST
-    if not path.exists():
-        return None
-    return read_text(path).strip()
+    return _read_digest(folder / DATA_DIGEST)
 
 
 def check_data_digest(folder: Path, digest: str) -> None:
@@ -94,13 +100,12 @@ def check_data_digest(folder: Path, digest: str) -> None:
 
 def write_world_digest(folder: Path, digest: str) -> None:
     """Write the digest of the recorded world that a comparison plays."""
-    write_text(folder / WORLD_DIGEST, f"{digest}\n")
+    write_sealed_text(folder / WORLD_DIGEST, f"{digest}\n")
 
 
 def check_world_digest(folder: Path, digest: str) -> None:
     """Refuse to go on in a recorded world other than the one that a comparison was begun in."""
-    path = folder / WORLD_DIGEST
-    if path.exists() and read_text(path).strip() != digest:
+    if _read_digest(folder / WORLD_DIGEST) not in (None, digest):
         raise ValueError(
             f"world_file must be what the run in {folder} was begun with, got other rounds; "
             "choose another folder"
@@ -190,7 +195,11 @@ def save_summary(folder: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def read_cost(folder: Path) -> dict[str, Any]:
     """Return what a part of a reproduction took to compute, nothing if that is not known."""
-    return read_if_there(folder / COST, "the cost of a run, a table in JSON")
+    path = folder / COST
+    cost = read_if_there(path, "the cost of a run, a table in JSON")
+    for name in COUNTED_COSTS:
+        check_range(f"{name} in {path}", cost.get(name, 0), 0, LARGEST_FLOAT)
+    return cost
 
 
 def write_cost(folder: Path, cost: Mapping[str, Any]) -> None:
@@ -200,12 +209,32 @@ def write_cost(folder: Path, cost: Mapping[str, Any]) -> None:
 
 def read_mlflow_runs(folder: Path) -> dict[str, str]:
     """Return the ids of the MLflow runs that a comparison is logged to, by name."""
-    return read_if_there(folder / MLFLOW_RUNS, "the ids of MLflow runs")
+    path = folder / MLFLOW_RUNS
+    runs = read_if_there(path, "the ids of MLflow runs")
+    for name, run in runs.items():
+        if not isinstance(run, str):
+            raise ValueError(f"{path} must hold the ids of MLflow runs, got {run!r} for {name}")
+    return runs
 
 
 def write_mlflow_runs(folder: Path, runs: Mapping[str, str]) -> None:
     """Write the ids of the MLflow runs that a comparison is logged to."""
     write_json(folder / MLFLOW_RUNS, runs)
+
+
+def load_comparison_checkpoint(folder: Path) -> dict[str, Any] | None:
+    """Return the checkpoint of a comparison; None if no round was played yet.
+
+    Raises:
+        ValueError: If the checkpoint is damaged, or missing although rounds were recorded.
+    """
+    state = load_checkpoint(folder, CHECKPOINT_PARTS)
+    if state is None and any((folder / RECORDS).glob("[0-9]*.npz")):
+        raise ValueError(
+            f"{folder / CHECKPOINT} must be there to go on with the rounds in {folder / RECORDS}, "
+            "got no such file; choose another folder, or move this one away to begin again"
+        )
+    return state
 
 
 def discard_comparison(folder: Path) -> None:
@@ -214,3 +243,16 @@ def discard_comparison(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
     discard_chunks(folder / RECORDS)
     discard_chunks(folder / ALLOCATIONS)
+
+
+def _read_digest(path: Path) -> str | None:
+    """Return the digest in a file, None if there is no such file."""
+    if not path.exists():
+        return None
+    try:
+        *_, digest = read_sealed_text(path).splitlines() or [""]
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} must hold a digest, got: {error}") from None
+    if not DIGEST.fullmatch(digest):
+        raise ValueError(f"{path} must hold a digest of 64 digits, got {digest!r}")
+    return digest

@@ -56,3 +56,11 @@ def discard_chunks(folder: Path) -> None:
     """Remove the chunks of rounds in a folder."""
     for path in folder.glob("*.npz"):
         path.unlink()
+
+
+def free_name(folder: Path, pattern: str) -> Path:
+    """Return the first path that is not taken; the pattern has a place for a number."""
+    number = 1
+    while (folder / pattern.format(number)).exists():
+        number += 1
+    return folder / pattern.format(number)

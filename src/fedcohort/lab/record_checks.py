@@ -1,0 +1,74 @@
+"""Whether what a folder holds can be of its comparison."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from fedcohort.checks import check_choice
+from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.runs import count_runs
+
+PER_RUN = ("accuracy", "loss", "seconds", "wasted_seconds", "wasted_bytes")  # [T, runs]
+PER_CLIENT = ("clients", "arrived", "valid")  # [T, runs, k]
+OFFICIAL = "official_accuracy"  # [T, runs], only if it was asked for
+
+
+def check_records(config: ComparisonConfig, records: Mapping[str, Any], path: Path) -> None:
+    """Refuse records that cannot be those of a comparison.
+
+    Args:
+        config: The comparison's settings.
+        records: Arrays [T, runs, ...] by name.
+        path: Where they were read, for the message.
+
+    Raises:
+        ValueError: If an array is missing, has another shape, or names a client that is none.
+    """
+    runs = count_runs(config)
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(PER_RUN, (runs,))
+    shapes |= dict.fromkeys(PER_CLIENT, (runs, config.cohort))
+    for name in shapes:
+        if name not in records:
+            raise ValueError(f"{path} must hold {name} of every round, got {', '.join(records)}")
+    if OFFICIAL in records:
+        shapes[OFFICIAL] = (runs,)
+
+    for name, shape in shapes.items():
+        values = records[name]
+        if values.shape[1:] != shape or values.dtype.kind not in "biuf":
+            raise ValueError(
+                f"{path} must hold {name} as numbers of shape {shape} in every round, "
+                f"got {values.dtype} of {values.shape[1:]}"
+            )
+
+    clients = records["clients"]
+    last = config.clients - 1
+    if clients.dtype.kind not in "iu" or clients.min() < 0 or clients.max() > last:
+        raise ValueError(
+            f"{path} must hold clients from 0 to {last}, got {clients.min()} to {clients.max()}"
+        )
+
+
+def check_label_counts(
+    config: ComparisonConfig, counts: Mapping[str, npt.NDArray[Any]], path: Path
+) -> None:
+    """Refuse label counts that cannot be those of a comparison.
+
+    Args:
+        config: The comparison's settings.
+        counts: How many samples of each label every client owns, [K, C] by partition.
+        path: Where they were read, for the message.
+
+    Raises:
+        ValueError: If a partition is none of the comparison's, or its counts are none.
+    """
+    for partition, table in counts.items():
+        check_choice(f"partition in {path}", partition, config.partitions)
+        is_table = table.ndim == 2 and table.dtype.kind in "iu" and table.size > 0
+        if not is_table or len(table) != config.clients or table.min() < 0:
+            raise ValueError(
+                f"{path} must hold counts of shape ({config.clients}, labels) for {partition}, "
+                f"got {table.dtype} of {table.shape}"
+            )
