@@ -5,11 +5,12 @@ All other modules import only `flwr.app`, `flwr.serverapp` and `flwr.clientapp`.
 messages that the public `Grid.get_nodes` returns.
 """
 
+import json
 from collections.abc import Iterable
 from importlib.metadata import version
 from typing import Any, NamedTuple, cast
 
-from flwr.app import Message
+from flwr.app import Array, Message
 from flwr.serverapp import Grid
 
 SUPPORTED = "1.40 and 1.41"
@@ -17,7 +18,12 @@ try:
     import httpx
     from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest, PullObjectRequest
     from flwr.proto.runtime_pb2 import PullAppMessagesRequest
-    from flwr.supercore.inflatable.inflatable_object import iterate_object_tree
+    from flwr.supercore.inflatable.inflatable_object import (
+        get_object_body,
+        get_object_children_ids_from_object_content,
+        get_object_type_from_object_content,
+        iterate_object_tree,
+    )
     from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
     from google.protobuf.message import DecodeError
 except ImportError as error:
@@ -149,6 +155,22 @@ def read_reply(announcement: Announcement, contents: dict[str, bytes]) -> Messag
         raise TypeError(f"a reply must be a message, got {type(reply).__name__}")
     reply.metadata.__dict__["_message_id"] = announcement.message_id
     return reply
+
+
+def count_array_bytes(contents: dict[str, bytes]) -> int:
+    """Return the bytes of all arrays of a reply once it is read.
+
+    An array names the chunks of its bytes, and may name one chunk many times.
+    """
+    size = 0
+    for content in contents.values():
+        if get_object_type_from_object_content(content) != "Array":
+            continue
+        chunk_ids = get_object_children_ids_from_object_content(content)
+        positions = json.loads(get_object_body(content, Array))["arraychunk_ids"]
+        for position in positions:
+            size += len(contents[chunk_ids[position]])
+    return size
 
 
 def confirm_received(grid: Grid, message_id: str) -> None:

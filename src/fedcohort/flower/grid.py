@@ -12,7 +12,7 @@ from flwr.serverapp import Grid
 from fedcohort.checks import check_positive
 from fedcohort.flower.errors import NOT_TAKEN, TROUBLE, UNREADABLE, error_reply
 from fedcohort.flower.flwr_internals import UNDELIVERED, check_flower
-from fedcohort.flower.puller import Failure, Puller
+from fedcohort.flower.puller import Failure, Puller, most_reply_bytes
 from fedcohort.flower.superlink import SuperLink, SuperLinkTrouble
 from fedcohort.flower.workers import Workers
 
@@ -139,9 +139,10 @@ class DeadlineGrid(ForwardingGrid):
             if seconds is not None:
                 message.metadata.ttl = seconds
 
+        most_bytes = most_reply_bytes(sent)
         self.superlink.forget_troubles()
         waiting, replies = self._push(sent, end)
-        puller = Puller(self.superlink, self._downloaders)
+        puller = Puller(self.superlink, self._downloaders, most_bytes)
         replies += self._pull_until(start, end, waiting, puller)
 
         lasts_until_end = not self.close_early and end < inf

@@ -53,8 +53,8 @@ def train(message: Message, context: Context) -> Message:
     if behaviour == "schema":
         metrics["more"] = 1.0
     array = Array(w.astype(np.float32))
-    if behaviour == "dimension":  # what NumPy refuses to load
-        array.data = array.data.replace(b"'shape': (4,)", b"'shape': (-1,)", 1)
+    if behaviour == "dimension":  # what NumPy refuses to load; the header keeps its length
+        array.data = array.data.replace(b"'shape': (4,), } ", b"'shape': (-1,), }", 1)
     record = RecordDict(
         {
             "arrays": ArrayRecord({"w": array}),
