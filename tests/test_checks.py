@@ -10,6 +10,7 @@ from fedcohort.checks import (
     check_int,
     check_positive,
     check_range,
+    shown,
 )
 
 
@@ -103,3 +104,7 @@ def test_long_values_are_cut_in_messages():
     with pytest.raises(ValueError, match=r"^seeds must be") as caught:
         check_choice("seeds", "x" * 10**6, ("one", "two"))
     assert len(str(caught.value)) < 1000
+
+
+def test_arrays_are_shown_in_one_line():
+    assert "\n" not in shown(np.zeros((3, 3)))

@@ -185,7 +185,7 @@ def shown(value: Any) -> str:
         'a whole number of 16610 bits'
     """
     try:
-        text = repr(value)
+        text = repr(value).replace("\n", " ")  # arrays have several lines
     except ValueError:  # Python writes no whole number of more than 4300 digits
         if isinstance(value, int):
             return f"a whole number of {value.bit_length()} bits"

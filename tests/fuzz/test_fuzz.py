@@ -5,13 +5,12 @@ from fuzz_cases import FAILURES, SILENT, Surface, play_case
 from run_fuzz import all_surfaces
 
 CASES = 40
-QUICK = ("flags", "settings", "data", "replies")
 SEED = 1
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", all_surfaces())
 def test_strange_input_is_refused_in_one_line_or_accepted(tmp_path, name):
     surface = all_surfaces()[name]
     play = surface.prepare(tmp_path / "fuzz")

@@ -258,3 +258,10 @@ def test_the_run_folder_needs_no_learning_library_and_no_data(tmp_path):
         "assert not loaded, loaded"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_chunks_of_other_shapes_are_refused_by_the_name_of_what_they_hold(tmp_path):
+    rundir.save_records(tmp_path, 0, {"loss": np.zeros((2, 3))})
+    rundir.save_records(tmp_path, 2, {"loss": np.zeros((2, 3, 1))})
+    with pytest.raises(ValueError, match="records must hold loss of one shape in all rounds"):
+        rundir.load_records(tmp_path)

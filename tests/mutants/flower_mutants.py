@@ -26,9 +26,9 @@ MUTANTS = (
     ),
     Mutant(
         "a resumed journal loses the last finished round",
-        "flower/journal.py",
-        "_round_of(line) <= done",
-        "_round_of(line) < done",
+        "lab/folder/flower.py",
+        'row["round"] <= done',
+        'row["round"] < done',
         ("tests/flower/test_journal.py",),
     ),
     Mutant(

@@ -14,14 +14,14 @@ MUTANTS = (
     ),
     Mutant(
         "every seed of a comparison has the same partition",
-        "lab/trial.py",
+        "lab/owners.py",
         'stream(seed, "partition", partition)',
         'stream(config.first_seed, "partition", partition)',
         TRIAL,
     ),
     Mutant(
         "every seed of a comparison reserves the same samples",
-        "lab/trial.py",
+        "lab/owners.py",
         'stream(seed, "reserve", partition)',
         'stream(config.first_seed, "reserve", partition)',
         TRIAL,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fedcohort.checks import check_choice, check_int
+from fedcohort.checks import check_choice, check_int, shown
 from fedcohort.learning import Engine
 from fedcohort.selection.lockstep import Lockstep
 
@@ -64,7 +64,7 @@ def _read_tensors(arrays: dict[str, Any]) -> dict[str, torch.Tensor]:
     tensors = {}
     for name, values in arrays.items():
         if not isinstance(values, np.ndarray) or values.dtype != np.float32:
-            raise ValueError(f"{name} must be an array of float32, got {values!r}")
+            raise ValueError(f"{name} must be an array of float32, got {shown(values)}")
         tensors[name] = torch.from_numpy(values)
     return tensors
 

@@ -184,6 +184,11 @@ def load_records(folder: Path, rounds: int | None = None) -> Arrays:
         return {}
     joined = {}
     for name in chunks[0]:
+        shapes = {chunk[name].shape[1:] for chunk in chunks}
+        if len(shapes) > 1:
+            raise ValueError(
+                f"{folder / RECORDS} must hold {name} of one shape in all rounds, got {shapes}"
+            )
         joined[name] = np.concatenate([chunk[name] for chunk in chunks])[:rounds]
     return joined
 
