@@ -40,7 +40,7 @@ test-newest-flower:
 	@echo "Testing against flwr $$($(NEWEST)/bin/python -c 'from importlib.metadata import version; print(version("flwr"))')"
 	$(NEWEST)/bin/pytest -q -m 'not slow and not packaging' tests/flower
 
-# A hundred seeded disturbances of real Flower deployments; takes about half an hour.
+# A hundred seeded disturbances of real Flower deployments. An episode takes minutes.
 chaos: $(VENV)/.ready-test
 	PYTHONPATH=tests $(BIN)/python -m chaos --disturbances 100 --seed 1 --out runs/chaos.json
 

@@ -5,9 +5,9 @@
 
 `silent` measures a deployment: six healthy clients, and nodes that are online and never answer. The
 silent nodes are registered through Flower's Fleet API by one process (`silent_nodes.py`), because
-300 SuperNode processes need about 40 GB. `simulated` measures Flower's simulation engine: start-up,
-seconds a round and memory of CohortStrategy, beside stock FedAvg in the same run. Needs Linux and
-`pip install 'fedcohort[flower]'`.
+300 SuperNode processes do not fit a small machine. `simulated` measures Flower's simulation engine:
+start-up, seconds a round and memory of CohortStrategy, beside stock FedAvg in the same run. Needs
+Linux and `pip install 'fedcohort[flower]'`.
 """
 
 import argparse
