@@ -240,3 +240,18 @@ def test_a_line_break_that_is_damaged_is_no_unfinished_line(tmp_path):
     path.write_bytes(path.read_bytes()[:-1] + b"*")
     with pytest.raises(ValueError, match=r"lines\.jsonl must hold one round per line"):
         read_json_lines(path, "x", ["round"])
+
+
+@pytest.mark.parametrize("size", [1, 7, 25, 39])
+def test_bytes_cut_out_of_the_seal_of_a_table_are_noticed(tmp_path, size):
+    path = tmp_path / "run.json"
+    write_json(path, {"rounds": 3})
+    whole = path.read_bytes()
+    accepted = []
+    for start in range(whole.index(b'"rounds"')):
+        path.write_bytes(whole[:start] + whole[start + size :])
+        try:
+            accepted.append(read_json_table(path, "a table"))
+        except ValueError:
+            continue
+    assert all(table == {"rounds": 3} for table in accepted)

@@ -265,3 +265,9 @@ def test_chunks_of_other_shapes_are_refused_by_the_name_of_what_they_hold(tmp_pa
     rundir.save_records(tmp_path, 2, {"loss": np.zeros((2, 3, 1))})
     with pytest.raises(ValueError, match="records must hold loss of one shape in all rounds"):
         rundir.load_records(tmp_path)
+
+
+def test_a_request_that_names_nothing_is_refused(tmp_path):
+    rundir.write_request(tmp_path, {"python": "3.11"})
+    with pytest.raises(ValueError, match=r"reproduce\.json must name what was reproduced"):
+        rundir.read_request(tmp_path)

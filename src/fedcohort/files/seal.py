@@ -53,7 +53,11 @@ def _format(seal: str, remains: str) -> Format:
     return Format(*(re.compile(pattern.encode(), re.DOTALL) for pattern in patterns))
 
 
-JSON = _format(r'\A\{\s*"KEY": "SUM"', r'\A\{\s*"[^"]{16}": "[^"]{64}"')
+JSON = _format(
+    r'\A\{\s*"KEY": "SUM"',
+    # The key, a key and a checksum of their lengths, or what a cut leaves of the checksum.
+    r'\A\{\s*"(?:KEY|[^"]{16}": "[^"]{64}"|[^"]*[0-9a-f]{20}|[^"]*": "[0-9a-f]{20})',
+)
 COMMENTED = _format(r"\A# KEY: SUM\n", r"\A#")
 FORMATS = {
     ".json": JSON,

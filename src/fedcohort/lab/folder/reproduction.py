@@ -28,7 +28,12 @@ def write_request(folder: Path, request: Mapping[str, Any]) -> None:
 
 def read_request(folder: Path) -> dict[str, Any]:
     """Return what a reproduction was asked for, nothing if that is not known."""
-    return read_if_there(folder / REQUEST, "the request of a reproduction")
+    request = read_if_there(folder / REQUEST, "the request of a reproduction")
+    if request and not isinstance(request.get("names"), list):
+        raise ValueError(
+            f"{folder / REQUEST} must name what was reproduced, got {', '.join(request)}"
+        )
+    return request
 
 
 def parts_folder(folder: Path) -> Path:
