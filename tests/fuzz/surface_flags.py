@@ -1,5 +1,6 @@
 """Command-line flags and settings files: strange values of every flag, alone and in pairs."""
 
+import contextlib
 import os
 import random
 import shutil
@@ -56,7 +57,8 @@ SWITCHES = ("--refill", "--no-refill", "--compiled", "--no-compiled")
 
 
 def prepare_flags(scratch: Path) -> Play:
-    paths = make_paths(scratch / "paths")
+    paths_folder = scratch / "paths"
+    paths = make_paths(paths_folder)
     out = scratch / "out"
 
     def play(rng: random.Random) -> None:
@@ -64,7 +66,8 @@ def prepare_flags(scratch: Path) -> Play:
         arguments = rng.choice(COMMANDS)(rng, paths)
         if "--out" not in arguments and arguments[0] in ("simulate", "compare", "reproduce"):
             arguments += ["--out", str(out)]
-        with without_drawings():
+        # Words are paths too: what a command writes there must not land in the working folder.
+        with contextlib.chdir(paths_folder), without_drawings():
             run(arguments)
 
     return play
@@ -91,7 +94,7 @@ def make_paths(folder: Path) -> list[str]:
 def strange_value(rng: random.Random, flag: str, paths: list[str]) -> str:
     values = rng.choice((NUMBERS, NUMBERS, WORDS, paths))
     value = rng.choice(values)
-    if flag == "--out":  # the folder of this process is no scratch folder
+    if flag == "--out":
         value = rng.choice([path for path in paths if path not in ("", ".")])
     return value
 
