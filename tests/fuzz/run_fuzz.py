@@ -100,7 +100,8 @@ def _play_until_silence(surface: Surface, numbers: range, seed: int, tally: Tall
                 if said != "ready":
                     following = said[0] + 1
                     _add(surface, tally, seed, *said)
-        worker.kill()
+        if following < numbers.stop:
+            worker.kill()  # one that is done ends by itself, and removes its scratch folder
     if following < numbers.stop:
         _add(surface, tally, seed, following, HANG, "the process said nothing more, or died")
         following += 1
