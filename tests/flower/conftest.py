@@ -46,7 +46,7 @@ def clock(monkeypatch):
 
 
 @pytest.fixture
-def logged(monkeypatch):
+def logged():
     """The lines that the package logs: Flower's logger does not pass them on to pytest's."""
     lines: list[str] = []
 
@@ -56,8 +56,10 @@ def logged(monkeypatch):
 
     listener, logger = Listener(), logging.getLogger("flwr.fedcohort")
     logger.addHandler(listener)
-    monkeypatch.setattr(logger, "level", logging.DEBUG)
+    level = logger.level
+    logger.setLevel(logging.DEBUG)  # an assignment would not clear the cache of enabled levels
     yield lines
+    logger.setLevel(level)
     logger.removeHandler(listener)
 
 

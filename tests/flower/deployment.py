@@ -18,6 +18,7 @@ import pytest
 
 from fedcohort import Federation, Outcome, make_selector
 from fedcohort.lab.folder import load_checkpoint
+from fedcohort.lab.folder.flower import FLOWER_CHECKPOINT_PARTS
 
 
 def cannot_run(why):
@@ -31,7 +32,7 @@ try:
     import ray  # noqa: F401  (the simulation engine)
     from local_federation import LocalFederation
 
-    from fedcohort.flower import checkpoint
+    import fedcohort.flower  # noqa: F401
 except ModuleNotFoundError as missing:
     cannot_run(str(missing))
 if sys.platform != "linux":
@@ -137,7 +138,7 @@ class Run:
 
     def saved(self):
         """The state after the last round."""
-        return load_checkpoint(self.folder, checkpoint.PARTS)
+        return load_checkpoint(self.folder, FLOWER_CHECKPOINT_PARTS)
 
     def final(self):
         """What the ServerApp wrote when it was done."""

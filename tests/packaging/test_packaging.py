@@ -162,9 +162,10 @@ def test_the_core_alone_imports_and_simulates(core, tmp_path):
 
 @pytest.mark.slow
 def test_the_core_alone_says_which_extra_is_missing(core, tmp_path):
-    assert run(core / "fedcohort", "compare", cwd=tmp_path, code=2).strip() == (
-        "error: this command needs torch: pip install 'fedcohort[learning]'"
-    )
+    error = run(core / "fedcohort", "compare", cwd=tmp_path, code=2).strip()
+    assert error.startswith("error: ")
+    assert error.endswith("pip install 'fedcohort[learning]'")
+    assert "\n" not in error
     assert "pip install 'fedcohort[learning]'" in run(core / "fedcohort", "list", cwd=tmp_path)
     assert "pip install 'fedcohort[flower]'" in run(
         core / "python", "-c", "import fedcohort.flower", cwd=tmp_path, code=1
@@ -272,4 +273,5 @@ def test_a_tag_on_this_commit_says_the_version_of_the_source():
 
 def test_the_version_is_one_that_can_be_released():
     assert re.fullmatch(r"\d+\.\d+\.\d+(?:(?:a|b|rc|\.dev)\d+)?", fedcohort.__version__)
-    assert f"## {fedcohort.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert "## [Unreleased]" in changes or f"## [{fedcohort.__version__}]" in changes

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 from made import TINY
-from pyarrow import parquet
 
 from fedcohort.paper import reproduce
 from fedcohort.paper.export import export
@@ -33,16 +32,10 @@ sys.addaudithook(COUNTER)  # it cannot be removed, but it can be idle
 
 
 @pytest.fixture
-def count_opens(monkeypatch):
+def count_opens():
     """Return a function that counts the opened files of a folder from now on."""
-    read_table = parquet.read_table
-
-    def counted(path, *args, **options):  # pyarrow does not open files in Python
-        COUNTER.counts[path.relative_to(COUNTER.folder).as_posix()] += 1
-        return read_table(path, *args, **options)
 
     def start(folder):
-        monkeypatch.setattr(parquet, "read_table", counted)
         COUNTER.folder = folder
         COUNTER.counts.clear()
         return COUNTER.counts

@@ -1,3 +1,4 @@
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -58,8 +59,9 @@ def test_folders_of_older_versions_are_read_and_not_played_again(played, folders
     for name in folders:
         old = Path("old") / name
         shutil.copytree("run/participation", old)
-        settings = (old / "settings.json").read_text()
-        (old / "settings.json").write_text(settings.replace('"participation"', f'"{name}"'))
+        settings = json.loads((old / "settings.json").read_text())
+        del settings["fedcohort-sha256"]  # older versions wrote no checksum
+        (old / "settings.json").write_text(json.dumps(settings | {"experiment": name}))
     again = reproduce.run(BOTH, Path("old"), **SMALL)
     assert played == [4]
     assert stored_in("old") == folders

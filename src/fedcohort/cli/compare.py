@@ -181,7 +181,7 @@ OWN_FLAGS: dict[str, tuple[Any, Any, Any]] = {  # type, default, option
     "config": (
         Path | None,
         None,
-        typer.Option(help="TOML file with any of the settings below; flags go before it."),
+        typer.Option(help="TOML file with settings; flags override it."),
     ),
     "out": (Path, Path("runs/compare"), typer.Option(help="Folder of the run.")),
     "data": (
@@ -195,7 +195,7 @@ OWN_FLAGS: dict[str, tuple[Any, Any, Any]] = {  # type, default, option
         False,
         typer.Option(
             "--from-previous",
-            help="With --resume: if the checkpoint is damaged, use the one before it.",
+            help="Use the one before a damaged checkpoint.",
         ),
     ),
     "overwrite": (
@@ -206,7 +206,7 @@ OWN_FLAGS: dict[str, tuple[Any, Any, Any]] = {  # type, default, option
     "log": (
         str | None,
         None,
-        typer.Option(help="Also write scalars for tensorboard or mlflow."),
+        typer.Option(help="Also log to tensorboard or mlflow."),
     ),
     "as_json": (
         bool,

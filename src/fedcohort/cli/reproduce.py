@@ -26,14 +26,10 @@ def reproduce(
         int | None, typer.Option(help="Seed of the first; the others count up.")
     ] = None,
     rounds: Annotated[
-        int | None, typer.Option(help="Number of rounds; the paper's unless given.")
+        int | None, typer.Option(help="Number of rounds; by default the paper's.")
     ] = None,
-    dataset: Annotated[
-        str | None, typer.Option(help="Other data than the paper's, such as digits.")
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Other model than the paper's; see `fedcohort list`.")
-    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="Other data set, such as digits.")] = None,
+    model: Annotated[str | None, typer.Option(help="Other model; see `fedcohort list`.")] = None,
     selectors: Annotated[
         str | None, typer.Option(help="Only these schemes now, comma-separated.")
     ] = None,
@@ -64,7 +60,7 @@ def reproduce(
         Path | None, typer.Option(help="Folder with data sets; also $FEDCOHORT_DATA.")
     ] = None,
     time_budget: Annotated[
-        float | None, typer.Option(help="Minutes after which training stops between rounds.")
+        float | None, typer.Option(help="Minutes after which training stops.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help=f"Folder of runs and reports; {OUT} unless given.")
@@ -80,7 +76,7 @@ def reproduce(
     export: Annotated[Path | None, typer.Option(help="Folder to add compact results to.")] = None,
     from_previous: Annotated[
         bool,
-        typer.Option("--from-previous", help="If a checkpoint is damaged, use the one before it."),
+        typer.Option("--from-previous", help="Use the one before a damaged checkpoint."),
     ] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace simulations that are there.")

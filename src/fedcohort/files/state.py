@@ -74,24 +74,31 @@ def read_plain_state(path: Path) -> dict[str, Any]:
 
 def _read(path: Path, with_arrays: bool) -> tuple[dict[str, Any], Arrays]:
     """Return the plain values and the arrays of a file that fits its seal."""
-    from safetensors import safe_open
+    from safetensors.numpy import load
 
     check_file(path)
     arrays: Arrays = {}
     try:
         with path.open("rb") as sealed:
             check_seal(sealed, ".safetensors")
-        with safe_open(str(path), framework="numpy") as file:
-            plain = parse_json(file.metadata()[METADATA_KEY])
-            if with_arrays:
-                for name in file.keys():  # noqa: SIM118 (no dict)
-                    arrays[name] = file.get_tensor(name)
+            sealed.seek(0)
+            content = sealed.read()
+        plain = parse_json(_metadata(content)[METADATA_KEY])
+        if with_arrays:
+            arrays = load(content)
         plain.pop(KEY, None)
     except FileNotFoundError:
         raise ValueError(f"{_refusal(path)} no such file") from None
     except Exception as error:  # A damaged or foreign file makes the readers raise many kinds.
         raise ValueError(f"{_refusal(path)} {one_line(error)}") from None
     return plain, arrays
+
+
+def _metadata(content: bytes) -> dict[str, str]:
+    """Return the metadata in the header: eight bytes of length, then a table in JSON."""
+    end = 8 + int.from_bytes(content[:8], "little")
+    metadata: dict[str, str] = json.loads(content[8:end])["__metadata__"]
+    return metadata
 
 
 def _refusal(path: Path) -> str:

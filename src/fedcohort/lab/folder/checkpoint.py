@@ -17,6 +17,9 @@ CHECKPOINT = "checkpoint.safetensors"
 PREVIOUS_CHECKPOINT = "checkpoint.previous.safetensors"
 DAMAGED_CHECKPOINT = "checkpoint.damaged-{}.safetensors"
 
+# Signature and round of the checkpoints that this process wrote or read.
+_rounds: dict[Path, tuple[tuple[int, int, int], Any]] = {}
+
 
 def save_checkpoint(folder: Path, state: Mapping[str, Any]) -> None:
     """Write a nested state of arrays and plain values as the folder's checkpoint.
@@ -29,6 +32,7 @@ def save_checkpoint(folder: Path, state: Mapping[str, Any]) -> None:
     if path.exists():
         previous = _name_for_replaced(folder, state.get("round"))
     save_state(path, state, previous)
+    _remember(path, state.get("round"))
 
 
 def load_checkpoint(folder: Path, names: Collection[str] = ()) -> dict[str, Any] | None:
@@ -51,6 +55,7 @@ def load_checkpoint(folder: Path, names: Collection[str] = ()) -> dict[str, Any]
         raise ValueError(f"{error}; {_advice(folder)}") from None
     if "round" in names:
         check_int(f"round in {path}", state["round"], 0)
+    _remember(path, state.get("round"))
     return state
 
 
@@ -84,13 +89,29 @@ def recover_checkpoint(folder: Path) -> Path | None:
 
 def _name_for_replaced(folder: Path, round: Any) -> Path | None:
     """Return the name under which the checkpoint that is replaced is kept, None for no name."""
-    try:
-        replaced = read_plain_state(folder / CHECKPOINT)
-    except ValueError:
-        return free_name(folder, DAMAGED_CHECKPOINT)
-    if round is not None and replaced.get("round") == round:
+    path = folder / CHECKPOINT
+    known = _rounds.get(path)
+    if known is not None and known[0] == _signature(path):
+        replaced_round = known[1]
+    else:
+        try:
+            replaced_round = read_plain_state(path).get("round")
+        except ValueError:
+            return free_name(folder, DAMAGED_CHECKPOINT)
+    if round is not None and replaced_round == round:
         return None
     return folder / PREVIOUS_CHECKPOINT
+
+
+def _remember(path: Path, round: Any) -> None:
+    """Remember the round of a good checkpoint, so that it need not be read to be replaced."""
+    _rounds[path] = _signature(path), round
+
+
+def _signature(path: Path) -> tuple[int, int, int]:
+    """Return what tells a file from another one under the same name."""
+    status = path.stat()
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def _advice(folder: Path) -> str:
