@@ -22,7 +22,7 @@ test: $(VENV)/.ready-test lint
 	scripts/install-test-data
 	scripts/install-test-browser
 	$(PYTEST) -m 'not packaging and not deployment'
-	$(BIN)/pytest -m deployment
+	$(BIN)/pytest -m deployment tests/flower
 
 fuzz: $(VENV)/.ready-test
 	$(BIN)/python tests/fuzz/run_fuzz.py

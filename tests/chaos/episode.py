@@ -242,8 +242,8 @@ class Player:
     # --- Evidence --------------------------------------------------------------------------
 
     def _gather(self) -> None:
-        from fedcohort.flower import checkpoint
         from fedcohort.lab.folder import load_checkpoint
+        from fedcohort.lab.folder.flower import FLOWER_CHECKPOINT_PARTS
 
         self._watch_journal()
         for _, event, ending in self.endings:
@@ -256,7 +256,7 @@ class Player:
             if harm != "none":
                 self.evidence.marks.append((int(round), client, harm))
         self.evidence.marks.sort()
-        self.evidence.state = load_checkpoint(self.federation.disk, checkpoint.PARTS)
+        self.evidence.state = load_checkpoint(self.federation.disk, FLOWER_CHECKPOINT_PARTS)
 
         end = monotonic() + 15.0
         while self.federation.server_apps() and monotonic() < end:
