@@ -103,8 +103,9 @@ class Run:
         # Send the model, and wait until the deadline.
         replies = self.deadline_grid.send_and_receive(messages, timeout=self.timeout)
         self.training.troubles = self.deadline_grid.troubles
-        # A heartbeat from before a client's death must not count as a sign of life.
-        self.registry.refresh(self.grid)
+        # A heartbeat from before a client's death must not count as a sign of life. The round is
+        # over, so a SuperLink in trouble is not waited for.
+        self.registry.refresh(self.grid, patience=0.0)
         # Which replies count? Aggregate them, tell the selector, write the journal.
         new_arrays, metrics = self.strategy.aggregate_train(server_round, replies)
 
