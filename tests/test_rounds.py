@@ -31,7 +31,7 @@ class Script:
 class Broken:
     """A learner that gets an invalid update from client 1."""
 
-    def train(self, round, clients, arrived):
+    def train(self, round, clients, arrived, weights):
         valid = arrived & (clients != 1)
         return Returned(valid, np.where(valid, 0.5 + clients, nan))
 
@@ -92,7 +92,7 @@ def test_a_learner_is_told_only_who_is_asked_and_whose_answer_arrives():
     class Listening:
         heard: tuple
 
-        def train(self, round, clients, arrived):
+        def train(self, round, clients, arrived, weights):
             self.heard = (round, clients.tolist(), arrived.tolist())
             return Returned(arrived)
 
@@ -175,3 +175,68 @@ def test_a_world_may_yield_lists_and_have_clients_that_are_still_to_join():
     selector = make_selector("random", Federation(2, 2, rng=0, horizon=1))
     (record,) = play(selector, [[True, False, True]], 1)
     assert record.arrived.tolist() == [True, False]
+
+
+class Measured:
+    """A learner that returns norms and remembers the weights it was given."""
+
+    def __init__(self):
+        self.weights = []
+
+    def train(self, round, clients, arrived, weights):
+        self.weights.append(weights)
+        return Returned(arrived, norm=np.where(arrived, 2.0 * clients, nan))
+
+
+def test_the_selector_is_told_seconds_up_to_the_deadline_and_norms_of_what_arrived():
+    selector = Script([0, 1, 3])
+    play_round(selector, [3.0, inf, 0.0, 9.0], deadline=5.0, learner=Measured())
+    outcome = selector.outcomes[0]
+    assert outcome.seconds.tolist() == [3.0, 5.0, 5.0]
+    assert outcome.norm.tolist()[0] == 0.0
+    assert np.isnan(outcome.norm[1:]).all()
+
+
+def test_a_round_closes_at_the_answer_that_makes_enough():
+    selector = Script([0, 1, 2, 3])
+    selector.enough = 2
+    record = play_round(selector, [3.0, inf, 1.0, 4.0], deadline=5.0)
+    assert record.arrived.tolist() == [True, False, True, False]
+    assert float(record.seconds) == 3.0
+    assert float(record.wasted) == 6.0  # both others were stopped after 3 seconds
+    assert selector.outcomes[0].seconds.tolist() == [3.0, 3.0, 1.0, 3.0]
+
+
+def test_answers_in_the_same_moment_as_the_last_one_needed_count():
+    selector = Script([0, 1, 2])
+    selector.enough = 1
+    record = play_round(selector, [2.0, 2.0, 3.0, 0.0], deadline=5.0)
+    assert record.arrived.tolist() == [True, True, False]
+
+
+def test_too_few_answers_keep_the_round_open_until_the_deadline():
+    selector = Script([0, 1, 2])
+    selector.enough = 2
+    record = play_round(selector, [2.0, inf, inf, 0.0], deadline=5.0)
+    assert record.arrived.tolist() == [True, False, False]
+    assert float(record.seconds) == 5.0
+
+
+def test_the_learner_gets_the_inverse_of_the_inclusion_or_the_weights_of_the_cohort():
+    class Weighted(Script):
+        def select(self, round, available=None):
+            weights = None if round == 0 else [7.0, 0.0]
+            return Cohort(round, [1, 2], [0.25, 0.5], weights)
+
+    learner = Measured()
+    list(play(Weighted(), [np.ones(4, dtype=bool)] * 2, 2, learner))
+    assert [weights.tolist() for weights in learner.weights] == [[4.0, 2.0], [7.0, 0.0]]
+
+
+def test_clients_that_are_known_to_be_offline_are_not_asked():
+    selector = make_selector("random", Federation(4, 2, rng=0))
+    online = [np.array([True, False, False, True]), np.array([False, False, True, False])]
+    world = [np.ones(4, dtype=bool)] * 2
+    first, second = play(selector, world, 2, available=online)
+    assert first.cohort.clients.tolist() == [0, 3]
+    assert second.cohort.clients.tolist() == [2]

@@ -4,11 +4,14 @@ A *world* says who would answer in which round, or after how many seconds; it is
 seed. In each round the selector asks a cohort and the clients train. At the deadline the
 server stops waiting: an update that has not arrived is late, one that arrived broken is
 rejected, and both are failures. The learner aggregates the rest, and the selector is told.
+A selector that asks more clients than it needs closes the round earlier, at the answer that
+makes it enough. A world may also say who is offline before anybody is asked.
 Time is virtual: a round takes as long as the world says, not as long as it runs.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import repeat
 from math import inf
 from typing import Any, Protocol
 
@@ -28,22 +31,27 @@ class Returned:
         valid: Whether the update arrived and is sound, shape [..., k].
         loss: Local loss that the client reported, nan where there is none, shape [..., k];
             None if no client reports a loss.
+        norm: Length of the client's update, nan where there is none, shape [..., k]; None if
+            nobody measures it.
     """
 
     valid: Bools
     loss: Floats | None = None
+    norm: Floats | None = None
 
 
 class Learner(Protocol):
     """Trains clients, checks the updates that they return, and aggregates them."""
 
-    def train(self, round: int, clients: Ints, arrived: Bools) -> Returned:
+    def train(self, round: int, clients: Ints, arrived: Bools, weights: Floats) -> Returned:
         """Train the clients whose updates arrive and aggregate the valid updates.
 
         Args:
             round: The round, counted from 0.
             clients: Clients that were asked, shape [..., k].
             arrived: Whose update arrives before the deadline, shape [..., k].
+            weights: Factor of each client's share that makes the choice of the cohort unbiased,
+                shape [..., k]: usually the inverse of its inclusion probability.
         """
         ...
 
@@ -51,7 +59,7 @@ class Learner(Protocol):
 class NoTraining:
     """A learner for selection alone: every update that arrives is valid."""
 
-    def train(self, round: int, clients: Ints, arrived: Bools) -> Returned:
+    def train(self, round: int, clients: Ints, arrived: Bools, weights: Floats) -> Returned:
         """Return what arrived."""
         return Returned(arrived)
 
@@ -62,11 +70,11 @@ class Record:
 
     Attributes:
         cohort: The clients that were asked, [..., k].
-        arrived: Whether the update arrived before the deadline, [..., k].
+        arrived: Whether the update arrived before the round closed, [..., k].
         valid: Whether it arrived and is sound, [..., k].
         loss: Local loss that the client reported, [..., k], or None.
-        seconds: Duration of the round [...]: until the last answer, or until the deadline if
-            an answer was missing.
+        seconds: Duration of the round [...]: until the last answer that was waited for, or
+            until the deadline if an answer was missing.
         wasted: Client-seconds spent on updates that did not count, [...].
 
     Examples:
@@ -92,6 +100,7 @@ def play(
     *,
     deadline: float = inf,
     start: int = 0,
+    available: Iterable[Bools] | None = None,
 ) -> Iterator[Record]:
     """Play deadline rounds and yield one record per round.
 
@@ -106,6 +115,8 @@ def play(
         deadline: Seconds after which an answer is late.
         start: First round to play. Rows before it are skipped: a restored selector has
             seen them.
+        available: Rows [..., K], one per round: who is online before anybody is asked. The
+            others cannot be asked in that round. None if nobody knows.
 
     Yields:
         The record of each round.
@@ -125,19 +136,27 @@ def play(
     check_int("rounds", rounds, 0)
     learner = learner or NoTraining()
 
-    for round, row in zip(range(rounds), world, strict=False):
+    online = repeat(None) if available is None else available
+    for round, row, present in zip(range(rounds), world, online, strict=False):
         if round < start:
             continue
         answers = _check_row(row, selector.num_clients)
 
-        cohort = selector.select(round)
-        arrived, spent = _stop_at_deadline(pick(answers, cohort.clients), deadline)
-        returned = learner.train(round, cohort.clients, arrived)
-        selector.update(Outcome(cohort, returned.valid, returned.loss))
+        cohort = selector.select(round, present)
+        is_asked = cohort.is_asked
+        answers = _answers_of(cohort, answers)
+        seconds, limit = _seconds_until_answer(answers, deadline)
+        until_answer = np.where(is_asked, seconds, inf)
+        closing = _closing_time(until_answer, limit, getattr(selector, "enough", None))
+        arrived = (seconds <= closing) & is_asked
+        spent = np.where(is_asked, np.minimum(seconds, closing), 0.0)
+        returned = learner.train(round, cohort.clients, arrived, cohort.correction)
+        outcome = Outcome(cohort, returned.valid, returned.loss, spent, returned.norm)
+        selector.update(outcome)
 
-        seconds = np.max(spent, axis=-1, initial=0.0)
+        duration = np.max(spent, axis=-1, initial=0.0)
         wasted = np.sum(spent, axis=-1, where=~returned.valid)
-        yield Record(cohort, arrived, returned.valid, returned.loss, seconds, wasted)
+        yield Record(cohort, arrived, returned.valid, returned.loss, duration, wasted)
 
 
 def _check_row(row: npt.ArrayLike, num_clients: int) -> npt.NDArray[Any]:
@@ -150,10 +169,21 @@ def _check_row(row: npt.ArrayLike, num_clients: int) -> npt.NDArray[Any]:
     return answers
 
 
-def _stop_at_deadline(answers: npt.NDArray[Any], deadline: float) -> tuple[Bools, Floats]:
-    """Return who arrived and how many seconds each client spent.
+def _answers_of(cohort: Cohort, answers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the answers of a cohort [..., k]; NOBODY answers at once and counts nowhere."""
+    own = pick(answers, np.maximum(cohort.clients, 0))
+    if not cohort.is_asked.all():
+        own = np.where(cohort.is_asked, own, np.zeros((), dtype=own.dtype))
+    return own
 
-    A world that only says who answers knows no seconds: every client takes one.
+
+def _seconds_until_answer(
+    answers: npt.NDArray[Any], deadline: float
+) -> tuple[npt.NDArray[Any], float]:
+    """Return after how many seconds each client answers, inf for never, and the deadline.
+
+    A world that only says who answers knows no seconds: every client takes one, and so does the
+    round.
     """
     if answers.dtype == np.bool_:
         if deadline < 1:
@@ -161,7 +191,7 @@ def _stop_at_deadline(answers: npt.NDArray[Any], deadline: float) -> tuple[Bools
                 "deadline must be at least 1 where the world only says who answers, "
                 f"each in one second, got {deadline}"
             )
-        return answers, np.ones(answers.shape)
+        return np.where(answers, 1.0, inf), 1.0
 
     if answers.dtype.kind != "f":
         raise _unreadable(answers.dtype)
@@ -169,7 +199,23 @@ def _stop_at_deadline(answers: npt.NDArray[Any], deadline: float) -> tuple[Bools
         raise _unreadable("nan or less than 0")
     if deadline == inf and np.isinf(answers).any():
         raise ValueError("deadline must be finite where a client may never answer, got inf")
-    return answers <= deadline, np.minimum(answers, deadline)
+    return answers, deadline
+
+
+def _closing_time(seconds: npt.NDArray[Any], deadline: float, enough: int | Ints | None) -> Floats:
+    """Return when each round closes, [..., 1]: at the deadline, or with enough answers.
+
+    Whoever answers in the same moment as the last one needed is in time, too. The loop cannot
+    know whether an update is valid before it is aggregated, so every answer counts here.
+    """
+    runs = seconds.shape[:-1]
+    size = seconds.shape[-1]
+    if enough is None or not size:
+        return np.full((*runs, 1), deadline)
+    last_needed = np.minimum(np.broadcast_to(enough, runs), size) - 1
+    in_order = np.sort(seconds, axis=-1)
+    needed = np.take_along_axis(in_order, last_needed[..., None], axis=-1)
+    return np.asarray(np.minimum(needed, deadline))
 
 
 def _unreadable(got: object) -> ValueError:

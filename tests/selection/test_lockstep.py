@@ -7,7 +7,8 @@ from states import same_state
 
 from fedcohort.rounds import Returned, play
 from fedcohort.selection.lockstep import Lockstep
-from fedcohort.selection.protocol import Outcome
+from fedcohort.selection.protocol import NOBODY, Cohort, Outcome
+from fedcohort.selection.random import Random
 from fedcohort.selection.registry import SELECTORS, Federation, make_selector
 from fedcohort.world.bernoulli import bernoulli
 from fedcohort.world.classes import class_rates
@@ -16,7 +17,7 @@ from fedcohort.world.classes import class_rates
 class Losses:
     """A learner whose losses differ by client and round; client 3 returns an invalid update."""
 
-    def train(self, round, clients, arrived):
+    def train(self, round, clients, arrived, weights):
         valid = arrived & (clients != 3)
         return Returned(valid, np.where(valid, 1 + np.sin(7.0 * clients + round), nan))
 
@@ -179,3 +180,44 @@ def test_a_cohort_in_flight_is_forgotten_when_clients_join():
     selector.join(1)
     with pytest.raises(ValueError, match="select first"):
         selector.update(Outcome(cohort, np.ones((3, 4)), np.ones((3, 4))))
+
+
+def test_runs_that_ask_fewer_clients_are_filled_with_nobody_who_counts_nowhere():
+    seeds = [0, 1]
+    selectors = [make_selector("random", federation([seed])) for seed in seeds]
+    together = Lockstep(selectors, [1, 1])
+    online = np.ones((2, 12), dtype=bool)
+    online[1, 2:] = False
+    answers = np.full((2, 12), 3.0)
+    (record,) = play(together, [answers], 1, Losses(), deadline=5.0, available=[online])
+
+    assert record.cohort.clients[1].tolist() == [0, 1, NOBODY, NOBODY]
+    assert record.cohort.inclusion[1].tolist() == [1.0, 1.0, 0.0, 0.0]
+    assert record.cohort.correction[1].tolist() == [1.0, 1.0, 0.0, 0.0]
+    assert record.arrived[1].tolist() == [True, True, False, False]
+    assert float(record.wasted[1]) == 0.0
+    alone = make_selector("random", federation([0]))
+    assert np.array_equal(alone.select(0, online[:1]).clients, record.cohort.clients[:1])
+
+
+def test_selectors_with_other_cohort_sizes_and_limits_play_together():
+    small = Random(12, 2, rng=[0])
+    large = Random(12, 5, rng=[0, 1])
+    large.enough = 3
+    together = Lockstep([small, large], [1, 2])
+    assert together.cohort_size == 5
+    assert together.enough.tolist() == [12, 3, 3]
+
+    seconds = np.tile(np.arange(12.0), (3, 1))
+    (record,) = play(together, [seconds], 1, deadline=50.0)
+    assert record.arrived[0].tolist() == [True, True, False, False, False]
+    assert record.arrived[1:].sum(axis=-1).tolist() == [3, 3]
+    assert record.seconds.tolist() == record.cohort.clients[[0, 1, 2], [1, 2, 2]].tolist()
+
+
+def test_nobody_may_stand_only_behind_the_clients_of_several_runs():
+    Cohort(0, [[1, 2], [3, NOBODY]], [[1.0, 1.0], [1.0, 0.0]])
+    with pytest.raises(ValueError, match="only behind"):
+        Cohort(0, [[1, 2], [NOBODY, 3]], [[1.0, 1.0], [0.0, 1.0]])
+    with pytest.raises(ValueError, match="at least 0"):
+        Cohort(0, [1, NOBODY], [1.0, 0.0])

@@ -114,7 +114,9 @@ class Engine:
             self.mode = self._choose_mode()
         self.client_steps = 0
 
-    def train(self, round: int, clients: Ints, arrived: Bools) -> Returned:
+    def train(
+        self, round: int, clients: Ints, arrived: Bools, weights: Floats | None = None
+    ) -> Returned:
         """Train the clients whose update arrives and move every run's model.
 
         An update that is not finite, or longer than `Options.max_norm`, is invalid and dropped.
@@ -123,6 +125,8 @@ class Engine:
             round: Number of the round; with the run's seed it decides the order of samples.
             clients: Clients that each run asks, [R, k].
             arrived: Whether their update arrives, [R, k]. Other clients are not trained.
+            weights: Factor of each client's share that makes the choice of the cohort unbiased,
+                [R, k], for rules that use it; by default 1.
 
         Returns:
             Which updates are valid, and the mean training loss of each, nan where invalid.

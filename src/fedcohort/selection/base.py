@@ -29,6 +29,8 @@ class BaseSelector:
 
     Attributes:
         needs_losses: Whether `update` needs the losses that clients report.
+        needs_seconds: Whether `update` needs how long the server waited for each client.
+        needs_norms: Whether `update` needs the lengths of the updates.
         probes_losses: Whether the constructor needs a function that returns clients' losses.
         has_inclusion: Whether `allocation` can say every client's inclusion probability
             without a draw.
@@ -36,6 +38,7 @@ class BaseSelector:
             client. States contain them, and `join` extends them.
         in_flight: Names of the values that `choose` leaves for `learn`. States contain them
             between `select` and `update`; otherwise they are None.
+        enough: Number of valid answers at which the round closes; None waits for all.
         asked: The cohort that waits for its outcome, or None.
 
     Raises:
@@ -52,10 +55,13 @@ class BaseSelector:
     """
 
     needs_losses: ClassVar[bool] = False
+    needs_seconds: ClassVar[bool] = False
+    needs_norms: ClassVar[bool] = False
     probes_losses: ClassVar[bool] = False
     has_inclusion: ClassVar[bool] = False
     client_arrays: ClassVar[tuple[str, ...]] = ()
     in_flight: ClassVar[tuple[str, ...]] = ()
+    enough: int | None = None
     asked: Cohort | None
 
     def __init__(self, num_clients: int, cohort_size: int, *, rng: RngLike) -> None:
@@ -91,6 +97,19 @@ class BaseSelector:
             Client ids in ascending order and their inclusion probabilities, [..., size] each.
         """
         raise NotImplementedError(f"{type(self).__name__} must implement choose")
+
+    def weigh(self, clients: Ints) -> Floats | None:
+        """Return the factors of the clients' shares in an unbiased aggregation.
+
+        The default, None, stands for the inverse of the inclusion probabilities.
+
+        Args:
+            clients: The clients that were chosen, [..., size].
+
+        Returns:
+            One factor per client, [..., size], or None.
+        """
+        return None
 
     def learn(self, outcome: Outcome) -> None:
         """Learn from the outcome of the cohort that was asked; the default learns nothing.
@@ -140,7 +159,7 @@ class BaseSelector:
         size = reachable_size(self.cohort_size, present)
 
         clients, inclusion = self.choose(round, size, present)
-        cohort = Cohort(round, clients, inclusion)
+        cohort = Cohort(round, clients, inclusion, self.weigh(clients))
         self.asked = cohort
         return cohort
 
@@ -156,10 +175,7 @@ class BaseSelector:
         """
         asked = self.asked
         check_answers(asked, outcome.cohort)
-        if self.needs_losses and outcome.loss is None:
-            raise ValueError(
-                "loss must be reported to a selector that ranks clients by it, got None"
-            )
+        self._check_reports(outcome)
         if asked is not None and outcome.cohort is not asked:
             outcome = replace(outcome, cohort=asked)  # its probabilities are the true ones
 
@@ -225,6 +241,8 @@ class BaseSelector:
 
         if self.asked is not None:
             asked = dict(vars(self.asked))
+            if self.asked.weights is None:
+                del asked["weights"]
             for name in self.in_flight:
                 asked[name] = _copy(getattr(self, name))
             state["asked"] = asked
@@ -252,6 +270,18 @@ class BaseSelector:
         for name, value in in_flight.items():
             setattr(self, name, value)
         self.asked = asked
+
+    def _check_reports(self, outcome: Outcome) -> None:
+        """Refuse an outcome that lacks what the scheme ranks clients by."""
+        for name, is_needed in (
+            ("loss", self.needs_losses),
+            ("seconds", self.needs_seconds),
+            ("norm", self.needs_norms),
+        ):
+            if is_needed and getattr(outcome, name) is None:
+                raise ValueError(
+                    f"{name} must be reported to a selector that ranks clients by it, got None"
+                )
 
     def _forget_cohort(self) -> None:
         self.asked = None

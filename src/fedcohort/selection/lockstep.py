@@ -1,20 +1,25 @@
 """Several selectors that play side by side, as one: their runs share the batch axis."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fedcohort.arrays import State
-from fedcohort.selection.protocol import Cohort, Outcome, Selector, check_answers
+from fedcohort.arrays import Ints, State
+from fedcohort.selection.protocol import NOBODY, Cohort, Outcome, Selector, check_answers
+
+COHORT_FIELDS = tuple(field.name for field in fields(Cohort))
 
 
 class Lockstep:
     """Several selectors as one, so that all their runs train in one batch.
 
+    Where one asks fewer clients than another, `NOBODY` fills its rows.
+
     Args:
-        selectors: Selectors of the same sizes, each built on a sequence of seeds.
+        selectors: Selectors of the same clients, each built on a sequence of seeds.
         runs: Number of runs of each selector.
 
     Examples:
@@ -28,8 +33,17 @@ class Lockstep:
         self.selectors = list(selectors)
         self.runs = list(runs)
         self.num_clients = self.selectors[0].num_clients
-        self.cohort_size = self.selectors[0].cohort_size
+        self.cohort_size = max(selector.cohort_size for selector in self.selectors)
         self._asked: list[Cohort] = []
+
+    @property
+    def enough(self) -> Ints | None:
+        """Number of answers at which each run's round closes [R]; None if all runs wait."""
+        limits = [getattr(selector, "enough", None) for selector in self.selectors]
+        if all(limit is None for limit in limits):
+            return None
+        everyone = self.num_clients
+        return np.repeat([everyone if limit is None else limit for limit in limits], self.runs)
 
     def select(self, round: int, available: npt.ArrayLike | None = None) -> Cohort:
         """Ask every selector for the cohorts of its runs.
@@ -46,9 +60,12 @@ class Lockstep:
         for selector, part in zip(self.selectors, parts, strict=True):
             self._asked.append(selector.select(round, part))
 
-        clients = np.concatenate([cohort.clients for cohort in self._asked])
-        inclusion = np.concatenate([cohort.inclusion for cohort in self._asked])
-        return Cohort(round, clients, inclusion)
+        clients = _join([cohort.clients for cohort in self._asked], fill=NOBODY)
+        inclusion = _join([cohort.inclusion for cohort in self._asked], fill=0.0)
+        weights = None
+        if any(cohort.weights is not None for cohort in self._asked):
+            weights = _join([cohort.correction for cohort in self._asked], fill=0.0)
+        return Cohort(round, clients, inclusion, weights)
 
     def update(self, outcome: Outcome) -> None:
         """Tell every selector the outcome of its own runs.
@@ -60,13 +77,13 @@ class Lockstep:
             ValueError: If the outcome is not for the cohort asked last; no selector learns then.
         """
         self._check_outcome(outcome)
-        success = self._split(outcome.success)
-        loss: list[Any] = [None] * len(self.selectors)
-        if outcome.loss is not None:
-            loss = self._split(outcome.loss)
+        reports: dict[str, list[Any]] = {}
+        for name in ("success", "loss", "seconds", "norm"):
+            reports[name] = self._split_asked(getattr(outcome, name))
 
         for index, selector in enumerate(self.selectors):
-            selector.update(Outcome(self._asked[index], success[index], loss[index]))
+            own = {name: parts[index] for name, parts in reports.items()}
+            selector.update(Outcome(self._asked[index], **own))
         self._asked = []
 
     def join(self, count: int = 1) -> None:
@@ -114,14 +131,14 @@ class Lockstep:
             selector.load_state_dict(own_state)
             asked = own_state.get("asked")
             if asked is not None:
-                cohorts.append(Cohort(asked["round"], asked["clients"], asked["inclusion"]))
+                cohorts.append(Cohort(**{name: asked.get(name) for name in COHORT_FIELDS}))
         self._asked = cohorts
 
     def _check_outcome(self, outcome: Outcome) -> None:
         round = outcome.cohort.round
         if not self._asked:
             check_answers(None, outcome.cohort)
-        parts = self._split(outcome.cohort.clients)
+        parts = self._split_asked(outcome.cohort.clients)
         for asked, clients in zip(self._asked, parts, strict=True):
             check_answers(asked, Cohort(round, clients, np.ones(clients.shape)))
 
@@ -131,7 +148,25 @@ class Lockstep:
             return [available] * len(self.selectors)
         return self._split(np.asarray(available))
 
+    def _split_asked(self, values: npt.NDArray[Any] | None) -> list[Any]:
+        """Return the values [R, k] of each selector's runs, without those of NOBODY."""
+        if values is None:
+            return [None] * len(self.selectors)
+        parts = self._split(values)
+        sizes = [cohort.clients.shape[-1] for cohort in self._asked]
+        return [part[..., :size] for part, size in zip(parts, sizes, strict=True)]
+
     def _split(self, values: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
         """Return the rows of each selector's runs."""
         borders = np.cumsum(self.runs)[:-1].tolist()
         return np.split(values, borders)
+
+
+def _join(rows: list[npt.NDArray[Any]], fill: float) -> npt.NDArray[Any]:
+    """Return the rows [r, k] of all selectors as one array, filled up to the longest."""
+    width = max(part.shape[-1] for part in rows)
+    padded = []
+    for part in rows:
+        missing = width - part.shape[-1]
+        padded.append(np.pad(part, ((0, 0), (0, missing)), constant_values=fill))
+    return np.concatenate(padded)

@@ -13,6 +13,8 @@ import numpy.typing as npt
 from fedcohort.arrays import Floats, Ints, State
 from fedcohort.checks import check_array, check_int
 
+NOBODY = -1  # fills the rows of runs in lock-step that ask fewer clients than others
+
 
 @dataclass(frozen=True, eq=False)
 class Cohort:
@@ -23,9 +25,12 @@ class Cohort:
 
     Attributes:
         round: The round, counted from 0.
-        clients: Distinct client ids in ascending order, shape [..., k].
+        clients: Distinct client ids in ascending order, shape [..., k]. Runs in lock-step that
+            ask fewer clients than others have `NOBODY` (-1) at the end of their row.
         inclusion: Probability, before the draw, that this client would be asked; 1 where
-            chance had no part in it. Shape [..., k].
+            chance had no part in it. Shape [..., k]; 0 for `NOBODY`.
+        weights: Factor of each client's share in an unbiased aggregation, shape [..., k]; 0 for
+            `NOBODY`. None stands for the inverse of `inclusion`.
 
     Raises:
         ValueError: If a value is out of bounds or a client is named twice.
@@ -39,6 +44,7 @@ class Cohort:
     round: int
     clients: Ints
     inclusion: Floats
+    weights: Floats | None = None
 
     def __post_init__(self) -> None:
         check_int("round", self.round, 0)
@@ -46,6 +52,23 @@ class Cohort:
         inclusion = check_array("inclusion", self.inclusion, clients.shape, 0.0, 1.0)
         object.__setattr__(self, "clients", _read_only_copy(clients))
         object.__setattr__(self, "inclusion", _read_only_copy(inclusion))
+        if self.weights is not None:
+            weights = check_array("weights", self.weights, clients.shape, 0.0, np.inf)
+            object.__setattr__(self, "weights", _read_only_copy(weights))
+
+    @property
+    def is_asked(self) -> npt.NDArray[np.bool_]:
+        """Where a client stands, and not `NOBODY`, shape [..., k]."""
+        return np.asarray(self.clients != NOBODY)
+
+    @property
+    def correction(self) -> Floats:
+        """The weights, or the inverse of `inclusion` where there are none, shape [..., k]."""
+        if self.weights is not None:
+            return self.weights
+        inverse = np.zeros(self.inclusion.shape)
+        np.divide(1.0, self.inclusion, out=inverse, where=self.inclusion > 0)
+        return inverse
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +81,14 @@ class Outcome:
             Shape [..., k].
         loss: Local loss that the client reported, nan where nothing arrived, shape [..., k];
             None if clients report no loss.
+        seconds: How long the server waited for the client, shape [..., k]: until its answer, or
+            until the round closed if that came first. None if nobody measured it.
+        norm: Length of the client's update, nan where nothing arrived, shape [..., k]; None if
+            nobody measured it.
 
     Raises:
-        ValueError: If a value is out of bounds or a client that succeeded has no finite loss.
+        ValueError: If a value is out of bounds or a client that succeeded has no finite loss or
+            no finite norm.
 
     Examples:
         >>> cohort = Cohort(round=0, clients=[2, 5], inclusion=[0.5, 1.0])
@@ -71,22 +99,20 @@ class Outcome:
     cohort: Cohort
     success: npt.NDArray[Any]
     loss: npt.NDArray[Any] | None = None
+    seconds: npt.NDArray[Any] | None = None
+    norm: npt.NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         shape = self.cohort.clients.shape
         success = check_array("success", self.success, shape, 0.0, 1.0)
         object.__setattr__(self, "success", success)
-        if self.loss is None:
-            return
-
-        loss = np.asarray(self.loss, dtype=np.float64)
-        if loss.shape != shape:
-            raise ValueError(f"loss must have shape {shape}, got {loss.shape}")
-        missing = (success > 0) & ~np.isfinite(loss)
-        if missing.any():
-            bad = loss[missing][0]
-            raise ValueError(f"loss must be finite where success is above 0, got {bad}")
-        object.__setattr__(self, "loss", loss)
+        for name in ("loss", "norm"):
+            values = getattr(self, name)
+            if values is not None:
+                object.__setattr__(self, name, _check_reported(name, values, success))
+        if self.seconds is not None:
+            seconds = check_array("seconds", self.seconds, shape, 0.0, np.inf)
+            object.__setattr__(self, "seconds", seconds)
 
 
 class Selector(Protocol):
@@ -172,8 +198,20 @@ def _describe_difference(asked: Cohort, answered: Cohort) -> str:
     return f"clients of shape {answered.clients.shape}"
 
 
+def _check_reported(name: str, values: npt.ArrayLike, success: Floats) -> Floats:
+    """Return what clients reported if it is finite wherever a client succeeded."""
+    reported = np.asarray(values, dtype=np.float64)
+    if reported.shape != success.shape:
+        raise ValueError(f"{name} must have shape {success.shape}, got {reported.shape}")
+    missing = (success > 0) & ~np.isfinite(reported)
+    if missing.any():
+        bad = reported[missing][0]
+        raise ValueError(f"{name} must be finite where success is above 0, got {bad}")
+    return reported
+
+
 def _check_clients(values: npt.ArrayLike) -> Ints:
-    """Return client ids as int64 [..., k] if they are distinct and not negative."""
+    """Return client ids as int64 [..., k] if they are distinct; NOBODY may stand at the end."""
     clients = np.asarray(values)
     is_integer = np.issubdtype(clients.dtype, np.integer) or clients.size == 0
     if clients.ndim == 0 or not is_integer:
@@ -181,16 +219,25 @@ def _check_clients(values: npt.ArrayLike) -> Ints:
 
     clients = clients.astype(np.int64, copy=False)
     if clients.size and clients.min() < 0:
-        raise ValueError(f"clients must be at least 0, got {clients.min()}")
+        _check_padding(clients)
 
     ascending = clients
     if not (clients[..., 1:] > clients[..., :-1]).all():
         ascending = np.sort(clients, axis=-1)
-    repeated = ascending[..., 1:] == ascending[..., :-1]
+    repeated = (ascending[..., 1:] == ascending[..., :-1]) & (ascending[..., 1:] != NOBODY)
     if repeated.any():
         first = ascending[..., 1:][repeated][0]
         raise ValueError(f"clients must be distinct, got {first} twice")
     return clients
+
+
+def _check_padding(clients: Ints) -> None:
+    """Refuse negative ids, except NOBODY behind the clients of one of several runs."""
+    if clients.ndim == 1 or clients.min() < NOBODY:
+        raise ValueError(f"clients must be at least 0, got {clients.min()}")
+    is_nobody = clients == NOBODY
+    if (is_nobody[..., :-1] & ~is_nobody[..., 1:]).any():
+        raise ValueError(f"clients must have {NOBODY} only behind the others, got {clients}")
 
 
 def _read_only_copy(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

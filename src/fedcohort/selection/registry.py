@@ -36,6 +36,9 @@ class Federation:
         candidates: Number of candidates of pow-d and rpow-d.
         eta: Learning rate of E3CS, or "auto".
         sampler: Name of the function in `SAMPLERS` with which E3CS draws.
+        data_sizes: Number of training samples of each client [K] or [..., K], for schemes that
+            weigh clients by their data; None if it is unknown.
+        deadline: Seconds after which the server stops waiting; None if it is unknown.
 
     Examples:
         >>> federation = Federation(num_clients=100, cohort_size=20, rng=0)
@@ -52,6 +55,8 @@ class Federation:
     candidates: int | None = None
     eta: float | str = 0.5
     sampler: str = "systematic"
+    data_sizes: npt.ArrayLike | None = None
+    deadline: float | None = None
 
 
 @dataclass(frozen=True)

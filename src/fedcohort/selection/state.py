@@ -76,13 +76,16 @@ def read_cohort(selector: "BaseSelector", state: State) -> tuple[Cohort | None, 
     if expected - keys:
         missing = ", ".join(sorted(expected - keys))
         raise ValueError(f"asked in the state must have {missing}, got {values!r}")
-    if keys - expected:
-        unknown = ", ".join(sorted(map(str, keys - expected)))
+    optional = {"weights"}
+    if keys - expected - optional:
+        unknown = ", ".join(sorted(map(str, keys - expected - optional)))
         raise ValueError(f"asked in the state must have no {unknown}, got {values!r}")
 
     copies = {}
     try:
-        cohort = Cohort(values["round"], values["clients"], values["inclusion"])
+        cohort = Cohort(
+            values["round"], values["clients"], values["inclusion"], values.get("weights")
+        )
         for name in selector.in_flight:
             copies[name] = None if values[name] is None else np.array(values[name])
     except (ValueError, TypeError, OverflowError) as error:

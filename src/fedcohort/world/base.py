@@ -1,13 +1,13 @@
 """The two ends of every world: the conditions it is made from, and the rows it yields."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 
-from fedcohort.arrays import Floats
+from fedcohort.arrays import Bools, Floats, Ints
 from fedcohort.checks import check_int
 from fedcohort.world.classes import PAPER_RATES
 
@@ -21,12 +21,26 @@ class Conditions:
         seeds: One seed per run. S runs are played together.
         rates: Success rate of each class of clients (see `class_rates`).
         file: File with recorded rounds (see `fedcohort.world.trace.read_trace`).
+        options: Values of the world's own parameters by name; those left out have defaults.
+        knows_offline: Whether the server knows who is offline before it asks, in worlds whose
+            clients go offline for a while.
+        label_counts: Number of samples of each label that each client owns [S, K, C], for worlds
+            whose failures follow the data.
+        data_sizes: Number of training samples of each client [S, K], for worlds that time them.
+        epochs: Local epochs of each client [S, K], for worlds that time them.
+        model_bytes: Size of the model that is sent and returned, for worlds that time clients.
     """
 
     num_clients: int
     seeds: Sequence[int]
     rates: Sequence[float] = PAPER_RATES
     file: Path | str | None = None
+    options: Mapping[str, float] = field(default_factory=dict)
+    knows_offline: bool = False
+    label_counts: Ints | None = None
+    data_sizes: Ints | None = None
+    epochs: Ints | None = None
+    model_bytes: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +53,15 @@ class World:
         success_rates: How often each client answers [K], for selectors that may know it.
         num_rounds: Number of rows, or None if they never end.
         has_seconds: Whether the rows hold seconds instead of answers.
+        available: One array [S, K] of bools per round: who is online, which the server knows
+            before it asks. None if it does not know.
     """
 
     rows: Iterator[npt.NDArray[Any]]
     success_rates: Floats
     num_rounds: int | None = None
     has_seconds: bool = False
+    available: Iterator[Bools] | None = None
 
     def check_rounds(self, rounds: int) -> None:
         """Refuse to play more rounds than this world has.
