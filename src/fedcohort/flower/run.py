@@ -180,7 +180,8 @@ class Run:
 
         journal = Journal(options.folder, done, options.tensorboard, options.from_previous)
         memory = state.get("replies", {}) if state else {}
-        self.training.begin(selector, totals, journal, memory)
+        with checkpoint.restoring(options.folder):
+            self.training.begin(selector, totals, journal, memory)
         self._announce(max(self.num_rounds, done))
         if state is None:
             self._save(0, arrays)  # Before any line of the journal: without it, a run begins anew.
