@@ -23,6 +23,8 @@ from fedcohort.flower.verdicts import Verdict
 log = logging.getLogger("flwr.fedcohort")
 Returned = TypeVar("Returned")
 
+RULES = ("paper", "normalised")  # those that need shares alone
+
 
 @dataclass(frozen=True)
 class Aggregate:
@@ -112,7 +114,7 @@ class Aggregator:
 
     Args:
         inner: The wrapped strategy.
-        aggregation: "wrapped" for the strategy's own, or a name of `AGGREGATIONS`.
+        aggregation: "wrapped" for the strategy's own, or a name of `RULES`.
         examples_key: Metric that holds the number of examples.
     """
 

@@ -22,6 +22,7 @@ from fedcohort.learning.schedule import draw_batches
 from fedcohort.learning.sgd import Sgd
 from fedcohort.learning.trainers import BatchedTrainer, Jobs, LocalUpdates, SequentialTrainer
 from fedcohort.learning.tuning import fastest_mode, suitable_slots
+from fedcohort.learning.update_memory import UpdateMemory
 from fedcohort.learning.weights import flat_weights
 from fedcohort.learning.workers import Workers
 from fedcohort.rng import stream
@@ -211,6 +212,11 @@ class Engine:
         models = read_tensor("models", state, self.models)
         self.aggregator.load_state_dict(state)
         self.models = models
+
+    @property
+    def memory(self) -> UpdateMemory | None:
+        """The last update of every client; None if no rule remembers updates."""
+        return self.aggregator.memory
 
     @property
     def model_bytes(self) -> int:

@@ -1,8 +1,10 @@
 """The last update of every client, for runs whose rule remembers updates."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -10,6 +12,7 @@ from fedcohort.arrays import Bools, Ints
 from fedcohort.memory import check_memory
 
 MEMORY_TYPES = {"float32": torch.float32, "bf16": torch.bfloat16}
+ARRAY_TYPES = {torch.float32: np.float32, torch.bfloat16: np.int16}  # as they are stored
 
 
 class UpdateMemory:
@@ -101,22 +104,26 @@ class UpdateMemory:
         own, rows = own[kept], rows[kept]
         clients = client[own]
         self.values[rows, clients] = change[own].to(self.values.dtype)
-        self._changed[rows.cpu().numpy(), clients.cpu().numpy()] = True
+        places = rows.cpu().numpy(), clients.cpu().numpy()
+        self._changed[places] = True
+        self._known[places] = True
 
-    def take_changed(self) -> tuple[Ints, Tensor]:
-        """Return what changed since the last call: run row and client [n, 2], updates [n, P]."""
+    def take_changed(self) -> tuple[Ints, npt.NDArray[Any]]:
+        """Return what changed since the last call: run row and client [n, 2], updates [n, P].
+
+        Updates in bf16 are returned by their bits, as int16, because NumPy has no such type.
+        """
         places = np.argwhere(self._changed)
-        self._known |= self._changed
         self._changed[:] = False
-        return places, self._rows_at(places)
+        return places, self._read(places)
 
-    def all_known(self) -> tuple[Ints, Tensor]:
+    def all_known(self) -> tuple[Ints, npt.NDArray[Any]]:
         """Return every update that was ever stored, as `take_changed` returns them."""
-        places = np.argwhere(self._known | self._changed)
-        return places, self._rows_at(places)
+        places = np.argwhere(self._known)
+        return places, self._read(places)
 
-    def restore(self, places: Ints, updates: Tensor) -> None:
-        """Put stored updates back.
+    def restore(self, places: Ints, updates: npt.NDArray[Any]) -> None:
+        """Put back what `take_changed` or `all_known` returned.
 
         Args:
             places: Run row and client of each update [n, 2].
@@ -126,21 +133,29 @@ class UpdateMemory:
             ValueError: If they do not fit this memory; nothing changes then.
         """
         rows, clients, weights = self.values.shape
-        fits = places.ndim == 2 and places.shape[1] == 2 and len(places) == len(updates)
+        fits = places.ndim == 2 and updates.shape == (len(places), weights)
         if fits and places.size:
-            fits = places.min() >= 0 and bool((places < (rows, clients)).all())
-        if not fits or updates.shape[1:] != (weights,) or updates.dtype != self.values.dtype:
+            fits = bool((places >= 0).all() and (places < (rows, clients)).all())
+        if not fits or updates.dtype != ARRAY_TYPES[self.values.dtype]:
             raise ValueError(
                 f"remembered updates must be of {rows} runs, {clients} clients and {weights} "
-                f"weights in {self.values.dtype}, got {tuple(updates.shape)} in {updates.dtype}"
+                f"weights in {self.values.dtype}, got {updates.shape} in {updates.dtype}"
             )
         row, client = torch.from_numpy(places).to(self.values.device).T
-        self.values[row, client] = updates.to(self.values.device)
+        self.values[row, client] = torch.from_numpy(updates).view(self.values.dtype).to(self.device)
         self._known[places[:, 0], places[:, 1]] = True
 
-    def _rows_at(self, places: Ints) -> Tensor:
-        row, client = torch.from_numpy(places).to(self.values.device).T
-        return self.values[row, client].cpu()
+    @property
+    def device(self) -> torch.device:
+        """Device that holds the memory."""
+        return self.values.device
+
+    def _read(self, places: Ints) -> npt.NDArray[Any]:
+        row, client = torch.from_numpy(places).to(self.device).T
+        updates = self.values[row, client].cpu()
+        if updates.dtype == torch.bfloat16:
+            updates = updates.view(torch.int16)
+        return updates.numpy()
 
     def _own_rows(self, run: Tensor) -> tuple[Tensor, Tensor]:
         """Return which updates are of runs that remember, and the rows of their runs."""
