@@ -9,6 +9,9 @@ class FedVARP(Rule):
 
     The change is mean_S(d_i - y_i) + mean_all(y_j), where S are the clients that arrived and y_i
     is a client's last update before this one. All means are weighted by shares.
+
+    Args:
+        setting: Sizes.
     """
 
     normalises = True

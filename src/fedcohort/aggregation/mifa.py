@@ -9,6 +9,9 @@ class Mifa(Rule):
 
     A client that fails is represented by its last update, and one that was never heard of by no
     change. MIFA as published starts once everybody was heard of; here it starts at once.
+
+    Args:
+        setting: Sizes.
     """
 
     remembers_updates = True

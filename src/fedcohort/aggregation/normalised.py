@@ -8,6 +8,9 @@ class Normalised(Rule):
     """Average the updates that arrived, by their shares: FedAvg.
 
     The model moves by a full step however many clients fail.
+
+    Args:
+        setting: Sizes.
     """
 
     normalises = True

@@ -8,6 +8,9 @@ class Paper(Rule):
     """Weigh each update by its share: missing clients count as the current model (P1).
 
     The model moves less when fewer clients arrive.
+
+    Args:
+        setting: Sizes.
     """
 
     def weigh(self, arrivals: Arrivals) -> Floats:

@@ -1,7 +1,7 @@
 """What a run folder holds. Only this package knows the names and formats of its files.
 
     comparison     settings.toml, environment.json, data.sha256, records/, allocations/,
-                   owners.npz, checkpoint.safetensors and the one before it,
+                   owners.npz, classes.npz, checkpoint.safetensors and the one before it,
                    checkpoint.previous.safetensors, summary.csv, mlflow.json;
                    world.sha256 if the world is recorded;
                    memory/ if a rule remembers updates;
@@ -29,6 +29,7 @@ from fedcohort.lab.folder.checkpoint import (
 )
 from fedcohort.lab.folder.comparison import (
     CHECKPOINT_PARTS,
+    CLASS_RATES,
     COMPARISON_FILES,
     COMPARISON_SETTINGS,
     COST,
@@ -44,6 +45,7 @@ from fedcohort.lab.folder.comparison import (
     discard_comparison,
     has_comparison,
     load_chunk,
+    load_class_rates,
     load_comparison_checkpoint,
     load_label_counts,
     load_records,
@@ -51,6 +53,7 @@ from fedcohort.lab.folder.comparison import (
     read_data_digest,
     read_mlflow_runs,
     read_settings,
+    save_class_rates,
     save_label_counts,
     save_records,
     save_summary,
@@ -121,6 +124,7 @@ __all__ = [
     "ALLOCATIONS",
     "CHECKPOINT",
     "CHECKPOINT_PARTS",
+    "CLASS_RATES",
     "COMPARISON_FILES",
     "COMPARISON_SETTINGS",
     "COST",
@@ -162,6 +166,7 @@ __all__ = [
     "load_allocations",
     "load_checkpoint",
     "load_chunk",
+    "load_class_rates",
     "load_comparison_checkpoint",
     "load_flower_checkpoint",
     "load_journal",
@@ -184,6 +189,7 @@ __all__ = [
     "results_path",
     "save_allocations",
     "save_checkpoint",
+    "save_class_rates",
     "save_label_counts",
     "save_memory",
     "save_records",
