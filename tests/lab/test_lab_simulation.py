@@ -7,6 +7,7 @@ import pytest
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab import simulation
 from fedcohort.lab.config import SimulationConfig
+from fedcohort.lab.config_checks import ONLY_WITH_TRAINING
 from fedcohort.lab.simulation import SimulationResult, collect
 from fedcohort.lab.summary import simulation_rows
 from fedcohort.selection.e3cs import E3CS
@@ -20,7 +21,7 @@ from fedcohort.world.recorded import replay
 UNTRAINED = tuple(
     name
     for name, scheme in SELECTORS.items()
-    if not (scheme.selector.needs_losses or scheme.selector.probes_losses)
+    if not any(getattr(scheme.selector, capability) for capability in ONLY_WITH_TRAINING)
 )
 TINY = SimulationConfig(UNTRAINED, clients=9, cohort=3, rounds=30, seeds=3, first_seed=4)
 

@@ -87,6 +87,13 @@ COMPARISON_CHECKS: dict[str, Check] = {
     "test_fraction": _within(0.0, 0.9),
     "jitter": _within(0.0, 10.0),
 }
+ONLY_WITH_TRAINING = {  # what a scheme may need that a simulation does not have
+    "needs_losses": "losses",
+    "probes_losses": "losses",
+    "needs_norms": "lengths of updates",
+    "needs_data_sizes": "data sizes",
+    "needs_deadline": "deadline",
+}
 REPEATABLE = ("rates", "epochs")  # a value may stand there twice
 NUMBERS = (  # settings that need not be whole; whole ones are kept as floats too
     "mus",
@@ -134,12 +141,12 @@ def check_simulation(config: "SimulationConfig") -> None:
     _check_shared(config)
     _check_text("world_file", config.world_file)
     for name in config.selectors:
-        scheme = SELECTORS[name].selector
-        if scheme.needs_losses or scheme.probes_losses:
-            raise ValueError(
-                "selector must need no losses where nothing is trained, "
-                f"got {name!r}; `compare` trains"
-            )
+        for capability, what in ONLY_WITH_TRAINING.items():
+            if getattr(SELECTORS[name].selector, capability):
+                raise ValueError(
+                    f"selector must need no {what} where nothing is trained, "
+                    f"got {name!r}; `compare` trains"
+                )
 
 
 def _check_fields(config: "Config", checks: Mapping[str, Check]) -> None:
