@@ -111,10 +111,18 @@ def test_a_selector_plays_the_same_whoever_else_is_compared(tiny):
 
 
 def test_every_round_asks_a_whole_cohort_and_no_more_arrive_than_would_answer(tiny):
-    for played in tiny.values():
-        assert (played.counts.sum(axis=-1) == TINY.rounds * TINY.cohort).all()
+    for name, played in tiny.items():
+        asked = 4 if name == "over-selection" else TINY.cohort  # 1.3 * 3, rounded up
+        assert (played.counts.sum(axis=-1) == TINY.rounds * asked).all()
         assert (played.counts <= TINY.rounds).all()
-        assert (played.successes <= np.minimum(TINY.cohort, played.answering)).all()
+        assert (played.successes <= np.minimum(asked, played.answering)).all()
+
+
+def test_the_success_ratio_counts_the_clients_that_were_asked(tiny):
+    rows = {row["selector"]: row for row in simulation_rows(TINY, tiny)}
+    for name, played in tiny.items():
+        ratio = played.successes.sum() / played.counts.sum()
+        assert rows[name]["success ratio"] == pytest.approx(ratio, rel=1e-12)
 
 
 def test_fedcs_expects_the_best_rates_and_random_the_mean(tiny):

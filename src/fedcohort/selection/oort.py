@@ -110,7 +110,7 @@ class Oort(DrawnSelector):
 
         # 1. How many of the cohort are heard of, as far as there are enough of both.
         exploration = max(EXPLORATION * EXPLORATION_DECAY**round, LEAST_EXPLORATION)
-        wanted = int(round((1 - exploration) * size, 9))  # a tenth of 10 is 1 despite rounding
+        wanted = int((1 - exploration) * size + 1e-9)  # a tenth of 10 is 1, whatever the rounding
         exploiting = np.minimum(np.maximum(wanted, size - new), known)
 
         # 2. Those heard of share by utility, if they come close to the last one that fits in.
