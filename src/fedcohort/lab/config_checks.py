@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fedcohort.aggregation.registry import AGGREGATIONS
+from fedcohort.aggregation.server import SERVER_OPTIMIZERS
 from fedcohort.checks import (
     MAX_COUNT,
     check_choice,
@@ -79,6 +80,7 @@ COMPARISON_CHECKS: dict[str, Check] = {
     "learning_rate": check_positive,
     "seconds_per_epoch": check_positive,
     "server_rate": check_positive,
+    "server_optimizer": _one_of(SERVER_OPTIMIZERS),
     "deadline": check_positive,
     "targets": _within(0.0, 1.0),
     "mus": _within(0.0, 1e6),
@@ -130,6 +132,11 @@ def check_comparison(config: "ComparisonConfig") -> None:
         check_int("candidates", config.candidates, config.cohort, config.clients)
     if config.precision != "float32" and config.device == "cpu":
         raise ValueError(f"precision must be float32 on a CPU, got {config.precision!r}")
+    if config.server_optimizer != "sgd" and config.server_momentum:
+        raise ValueError(
+            f"server_momentum must be 0 for the server_optimizer {config.server_optimizer!r}, "
+            f"which has its own, got {config.server_momentum}"
+        )
 
 
 def check_simulation(config: "SimulationConfig") -> None:
@@ -199,10 +206,12 @@ def _check_learning(config: "ComparisonConfig") -> None:
         # Imported here, not at the top: `--help` must not load PyTorch.
         from fedcohort.learning.models import MODELS
         from fedcohort.learning.options import MODES, PRECISIONS
+        from fedcohort.learning.update_memory import MEMORY_TYPES
     except ModuleNotFoundError:
         return
     check_choice("model", config.model, MODELS)
     check_choice("precision", config.precision, PRECISIONS)
+    check_choice("memory_precision", config.memory_precision, MEMORY_TYPES)
     check_choice("mode", config.mode, MODES)
 
 
