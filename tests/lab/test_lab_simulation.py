@@ -152,6 +152,14 @@ def test_the_summary_says_what_the_arrays_say(tiny):
     )  # nine clients: one of the two at 0.6 is among the best three
 
 
+def test_fairness_is_the_mean_over_seeds_and_not_that_of_their_sum():
+    counts = np.array([[2, 0], [0, 2]])  # Jain's index of each seed is 1/2, of the sum 1
+    empty = np.zeros((2, 2))
+    result = SimulationResult(empty, empty, empty, counts)
+    config = SimulationConfig(("random",), clients=2, cohort=1, rounds=2, seeds=2, rates=(0.5, 0.5))
+    assert simulation_rows(config, {"random": result})[0]["Jain"] == 0.5
+
+
 def test_one_seed_has_no_spread(tiny):
     one = replace(TINY, selectors=("random",), seeds=1)
     assert np.isnan(simulation_rows(one, simulation.simulate(one))[0]["CEP sd"])
