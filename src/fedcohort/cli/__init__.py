@@ -19,6 +19,7 @@ from fedcohort.cli.list_names import list_names
 from fedcohort.cli.report import report
 from fedcohort.cli.reproduce import reproduce
 from fedcohort.cli.simulate import simulate
+from fedcohort.cli.study import study
 from fedcohort.cli.watch import watch
 
 MISTAKE = 2
@@ -28,7 +29,7 @@ INTERRUPTION = (
     "anything else starts anew"
 )
 EXTRAS = {  # the modules that each extra installs
-    "learning": ("torch", "sklearn", "safetensors", "pyarrow"),
+    "learning": ("torch", "sklearn", "scipy", "safetensors", "pyarrow"),
     "flower": ("flwr",),
 }
 
@@ -57,6 +58,7 @@ app.command(name="list")(list_names)
 app.command()(bench)
 app.command(context_settings={"max_content_width": 110})(compare)
 app.command()(reproduce)
+app.command()(study)
 app.command()(watch)
 
 
