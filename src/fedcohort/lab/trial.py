@@ -13,6 +13,7 @@ from fedcohort.data import Dataset, label_counts
 from fedcohort.files import digest_file
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import ComparisonConfig, open_world
+from fedcohort.lab.memory_log import MemoryLog
 from fedcohort.lab.owners import Owners, deal_samples
 from fedcohort.lab.record_checks import CLASS_ACCURACY, LABEL_ACCURACY
 from fedcohort.lab.recorder import AllocationRecorder
@@ -67,6 +68,9 @@ class Trial:
         self.official_samples: Ints | None = None
         self.engine = self._make_engine(data)
         self.selector = self._make_selectors()
+        self.memory_log: MemoryLog | None = None
+        if self.engine.memory is not None:
+            self.memory_log = MemoryLog(folder, self.engine.memory)
 
     def _make_engine(self, data: Dataset) -> Engine:
         config = self.config
@@ -102,6 +106,7 @@ class Trial:
                 config.mode,
                 config.slots,
                 config.max_norm,
+                config.memory_precision,
             ),
         )
 
@@ -116,6 +121,8 @@ class Trial:
             key.aggregation,
             self.config.server_rate,
             self.config.server_momentum,
+            server_optimizer=self.config.server_optimizer,
+            success_rates=self.success_rates,
             test_owners=owners.test_owners,
             classes=self.reliability.classes,
         )
@@ -136,10 +143,19 @@ class Trial:
                 candidates=config.candidates,
                 eta=config.eta,
                 sampler=config.sampler,
+                data_sizes=self._data_sizes(rows),
+                deadline=config.seconds_until_deadline,
             )
             selectors.append(make_selector(name, federation))
             counts.append(len(rows))
         return Lockstep(selectors, counts)
+
+    def _data_sizes(self, rows: list[int]) -> Ints:
+        """Return how many samples each client trains on in some runs, [runs, K]."""
+        sizes = []
+        for row in rows:
+            sizes.append([len(samples) for samples in self.engine.runs[row].train])
+        return np.array(sizes)
 
     def _probe_losses(self, rows: list[int], clients: Ints) -> Floats:
         return self.engine.losses(rows, clients)
@@ -171,6 +187,8 @@ class Trial:
             return
         path = self.folder / run_folder.CHECKPOINT
         self.done = restore_trial(self.engine, self.selector, state, self.config.rounds, path)
+        if self.memory_log is not None and self.done < self.config.rounds:
+            self.memory_log.restore(state.get("memory"))
 
     def run(
         self,
@@ -293,7 +311,13 @@ class Trial:
 
     def _save_checkpoint(self, done: int) -> None:
         state = trial_state(self.engine, self.selector, done)
+        # After the last round nobody needs what clients sent before.
+        log = self.memory_log if done < self.config.rounds else None
+        if log is not None:
+            state["memory"] = log.save(done)
         run_folder.save_checkpoint(self.folder, state)
+        if log is not None:
+            log.clean()
 
 
 def _check_clients_memory(config: ComparisonConfig) -> None:
