@@ -20,7 +20,8 @@ from itertools import repeat
 import numpy as np
 from torch import nn
 
-from fedcohort import BaseSelector, Random, stream
+from fedcohort import BaseSelector, Random
+from fedcohort.aggregation.base import Rule
 from fedcohort.data import Dataset
 from fedcohort.world.base import World
 
@@ -48,11 +49,39 @@ def number(federation):
     return 5
 
 
+class Counting(Rule):
+    "Average the updates; clients that were heard of often count less."
+
+    normalises = True
+    client_arrays = ("heard",)
+
+    def __init__(self, setting):
+        super().__init__(setting)
+        self.heard = np.zeros(self.shape)
+
+    def weigh(self, arrivals):
+        heard = np.take_along_axis(self.heard, arrivals.clients, axis=1)
+        return arrivals.shares / (1 + heard)
+
+    def learn(self, arrivals):
+        heard = np.take_along_axis(self.heard, arrivals.clients, axis=1)
+        np.put_along_axis(self.heard, arrivals.clients, heard + arrivals.valid, axis=1)
+
+
+class Unfinished(Rule):
+    def __init__(self, setting):
+        super().__init__(setting.sizes)
+
+
 def even(conditions):
     "Clients with even numbers always answer, others never."
     answers = np.arange(conditions.num_clients) % 2 == 0
     rows = np.broadcast_to(answers, (len(conditions.seeds), conditions.num_clients))
     return World(repeat(rows), answers.astype(float))
+
+
+def few(conditions):
+    return World(even(conditions).rows, np.ones(3))
 
 
 def broken(conditions):
@@ -75,7 +104,7 @@ SMALL = (
     "--world=mine.py:even",
     "--selectors=random,mine.py:Last,mine.py:uniform",
     "--partitions=iid",
-    "--aggregations=paper",
+    "--aggregations=paper,mine.py:Counting",
     "--clients=8",
     "--cohort=3",
     "--seeds=1",
@@ -137,15 +166,17 @@ def test_settings_keep_references_and_a_digest_and_tables_show_short_names(call)
 
     settings = tomllib.loads(Path("run/settings.toml").read_text())
     assert settings["selectors"] == ["random", "mine.py:Last", "mine.py:uniform"]
+    assert settings["aggregations"] == ["paper", "mine.py:Counting"]
     assert settings["world"] == "mine.py:even"
     assert settings["dataset"] == "mine.py:clouds"
     assert settings["model"] == "mine.py:linear"
     digest = hashlib.sha256(Path("mine.py").read_bytes()).hexdigest()
-    names = ["Last", "uniform", "even", "linear", "clouds"]
+    names = ["Last", "uniform", "even", "Counting", "linear", "clouds"]
     assert rundir.read_sources(Path("run")) == {f"mine.py:{name}": digest for name in names}
 
     rows = list(csv.DictReader(Path("run/summary.csv").read_text().splitlines()))
-    assert [row["selector"] for row in rows] == ["random", "Last", "uniform"]
+    assert [row["selector"] for row in rows] == ["random", "Last", "uniform"] * 2
+    assert {row["aggregation"] for row in rows} == {"paper", "Counting"}
     # Of the clients 5, 6 and 7 only the sixth answers in this world.
     assert float(rows[1]["success"]) == pytest.approx(1 / 3)
     page = Path("run/report.html").read_text()
@@ -207,6 +238,7 @@ def test_a_changed_source_may_overwrite_a_run(call):
     assert set(rundir.read_sources(Path("run")).values()) == {digest}
 
     plain = ("--dataset=digits", "--model=mlp", "--world=bernoulli", "--selectors=random")
+    plain += ("--aggregations=paper",)
     assert call("--overwrite", *plain)[0] == 0
     assert not Path("run/sources.json").exists()
 
@@ -221,7 +253,11 @@ def test_a_changed_source_may_overwrite_a_run(call):
         ("--selectors=mine.py:even", "got AttributeError: 'Federation' object has no attribute"),
         ("--selectors=no_such.module:Last", "must be in a module that is installed"),
         ("--selectors=mine.py", "selector must be package.module:name or file.py:name"),
-        ("--world=mine.py:broken", "ZeroDivisionError: division by zero in line 43 of mine.py"),
+        ("--aggregations=mine.py:linear", "must be a subclass of Rule, got <function linear"),
+        ("--aggregations=mine.py:Unfinished", "'Setting' object has no attribute 'sizes' in line"),
+        ("--aggregations=mine.py:Conuting", "got no 'Conuting' there; did you mean 'Counting'"),
+        ("--world=mine.py:broken", "ZeroDivisionError: division by zero in line "),
+        ("--world=mine.py:few", "world 'mine.py:few' must have shape (8,), got (3,)"),
         ("--world=mine.py:five", "world 'mine.py:five' must be a function or a class, got 5"),
         ("--world=mine.py:clouds", "world 'mine.py:clouds' must be made without an error"),
         ("--model=mine.py:five", "model 'mine.py:five' must be a function or a class, got 5"),
@@ -274,12 +310,15 @@ def test_installed_packages_register_names(fedcohort, install):
         "fedcohort.worlds": {"even": "own_parts:even"},
         "fedcohort.models": {"linear": "own_parts:linear"},
         "fedcohort.datasets": {"clouds": "own_parts:clouds"},
+        "fedcohort.aggregations": {"counting": "own_parts:Counting"},
     }
     path = install("my-parts", "own_parts", SOURCE, groups)
-    flags = ("--selectors=last", "--world=even", "--model=linear", "--dataset=clouds", "--out=run")
+    flags = ("--selectors=last", "--world=even", "--model=linear", "--dataset=clouds")
+    flags += ("--aggregations=counting", "--out=run")
     code, out, err = fedcohort("compare", *SMALL, *flags)
     assert (code, err) == (0, "")
     assert "compare: clouds, linear" in out
+    assert "counting rule" in out
     settings = tomllib.loads(Path("run/settings.toml").read_text())
     assert settings["selectors"] == ["my-parts:last"]
     assert settings["world"] == "my-parts:even"

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fedcohort.aggregation.registry import AGGREGATIONS
+from fedcohort.aggregation.server import SERVER_OPTIMIZERS
 from fedcohort.checks import (
     MAX_COUNT,
     check_choice,
@@ -88,6 +89,7 @@ COMPARISON_CHECKS: dict[str, Check] = {
     "learning_rate": check_positive,
     "seconds_per_epoch": check_positive,
     "server_rate": check_positive,
+    "server_optimizer": _one_of(SERVER_OPTIMIZERS),
     "deadline": check_positive,
     "targets": _within(0.0, 1.0),
     "mus": _within(0.0, 1e6),
@@ -95,6 +97,13 @@ COMPARISON_CHECKS: dict[str, Check] = {
     "server_momentum": _within(0.0, 1.0),
     "test_fraction": _within(0.0, 0.9),
     "jitter": _within(0.0, 10.0),
+}
+ONLY_WITH_TRAINING = {  # what a scheme may need that a simulation does not have
+    "needs_losses": "losses",
+    "probes_losses": "losses",
+    "needs_norms": "lengths of updates",
+    "needs_data_sizes": "data sizes",
+    "needs_deadline": "deadline",
 }
 REPEATABLE = ("rates", "epochs")  # a value may stand there twice
 NUMBERS = (  # settings that need not be whole; whole ones are kept as floats too
@@ -132,6 +141,11 @@ def check_comparison(config: "ComparisonConfig") -> None:
         check_int("candidates", config.candidates, config.cohort, config.clients)
     if config.precision != "float32" and config.device == "cpu":
         raise ValueError(f"precision must be float32 on a CPU, got {config.precision!r}")
+    if config.server_optimizer != "sgd" and config.server_momentum:
+        raise ValueError(
+            f"server_momentum must be 0 for the server_optimizer {config.server_optimizer!r}, "
+            f"which has its own, got {config.server_momentum}"
+        )
 
 
 def check_simulation(config: "SimulationConfig") -> None:
@@ -144,10 +158,10 @@ def check_simulation(config: "SimulationConfig") -> None:
     _check_text("world_file", config.world_file)
     for name in config.selectors:
         if name in SELECTORS:  # others are known once they are imported, to be played
-            check_needs_no_losses(name, SELECTORS[name].selector)
+            check_needs_no_training(name, SELECTORS[name].selector)
 
 
-def check_needs_no_losses(name: str, selector: Any) -> None:
+def check_needs_no_training(name: str, selector: Any) -> None:
     """Refuse a selector that cannot be played where nothing is trained.
 
     Args:
@@ -155,12 +169,14 @@ def check_needs_no_losses(name: str, selector: Any) -> None:
         selector: The selector or its class.
 
     Raises:
-        ValueError: If it needs losses.
+        ValueError: If it needs something that only training gives.
     """
-    if getattr(selector, "needs_losses", False) or getattr(selector, "probes_losses", False):
-        raise ValueError(
-            f"selector must need no losses where nothing is trained, got {name!r}; `compare` trains"
-        )
+    for capability, what in ONLY_WITH_TRAINING.items():
+        if getattr(selector, capability, False):
+            raise ValueError(
+                f"selector must need no {what} where nothing is trained, "
+                f"got {name!r}; `compare` trains"
+            )
 
 
 def _check_fields(config: "Config", checks: Mapping[str, Check]) -> None:
@@ -214,9 +230,11 @@ def _check_learning(config: "ComparisonConfig") -> None:
         return
     # Imported here, not at the top: `--help` must not load PyTorch.
     from fedcohort.learning.options import MODES, PRECISIONS
+    from fedcohort.learning.update_memory import MEMORY_TYPES
 
     check_name("model", config.model, models)
     check_choice("precision", config.precision, PRECISIONS)
+    check_choice("memory_precision", config.memory_precision, MEMORY_TYPES)
     check_choice("mode", config.mode, MODES)
 
 

@@ -18,7 +18,7 @@ from fedcohort.arrays import Bools, Floats, Ints, row_starts
 from fedcohort.files import check_folder
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import SimulationConfig, open_world
-from fedcohort.lab.config_checks import check_needs_no_losses
+from fedcohort.lab.config_checks import check_needs_no_training
 from fedcohort.lab.recorder import AllocationRecorder, Allocations, read_allocations
 from fedcohort.lab.sources import check_present_sources, source_digests
 from fedcohort.memory import check_memory
@@ -146,7 +146,7 @@ def simulate_selector(
         sampler=config.sampler,
     )
     selector = make_selector(name, federation)
-    check_needs_no_losses(name, selector)
+    check_needs_no_training(name, selector)
 
     def on_round(done: int) -> None:
         if on_progress:

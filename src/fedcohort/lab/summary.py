@@ -109,10 +109,11 @@ def simulation_rows(config: SimulationConfig, results: Mapping[str, SimulationRe
     rows = []
     for name, result in results.items():
         cep = result.successes.sum(axis=-1)
+        asked = max(float(result.counts.sum(axis=-1).mean()), 1.0)
         medians = class_quartiles(result.counts, classes)[:, 1]
         row: Row = {
             "selector": name,
-            "success ratio": float(cep.mean() / (config.rounds * config.cohort)),
+            "success ratio": float(cep.mean() / asked),
             "CEP": float(cep.mean()),
             "CEP sd": sd(cep.astype(np.float64)),
             "Jain": float(jain(result.counts).mean()),

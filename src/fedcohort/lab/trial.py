@@ -13,12 +13,15 @@ from fedcohort.data import Dataset, label_counts
 from fedcohort.files import digest_file
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import ComparisonConfig, open_world
+from fedcohort.lab.memory_log import MemoryLog
 from fedcohort.lab.owners import Owners, deal_samples
+from fedcohort.lab.record_checks import CLASS_ACCURACY, LABEL_ACCURACY
 from fedcohort.lab.recorder import AllocationRecorder
+from fedcohort.lab.reliability import reliability
 from fedcohort.lab.runs import RunKey, count_runs, run_keys
 from fedcohort.lab.sources import check_sources, source_digests
 from fedcohort.lab.trial_state import restore_trial, trial_state
-from fedcohort.learning import Engine, Options, Run, Sgd, make_model
+from fedcohort.learning import Engine, Evaluation, Options, Run, Sgd, make_model
 from fedcohort.memory import check_memory
 from fedcohort.rounds import Record, play
 from fedcohort.selection.lockstep import Lockstep
@@ -54,6 +57,7 @@ class Trial:
         self.digest = data.digest
         self.sources = source_digests(config)
         self.success_rates = open_world(config, [config.first_seed]).success_rates
+        self.reliability = reliability(config, self.success_rates)
 
         self.owners: dict[tuple[str, int], Owners] = {}
         for partition, seed in sorted({(key.partition, key.seed) for key in self.keys}):
@@ -66,6 +70,9 @@ class Trial:
         self.official_samples: Ints | None = None
         self.engine = self._make_engine(data)
         self.selector = self._make_selectors()
+        self.memory_log: MemoryLog | None = None
+        if self.engine.memory is not None:
+            self.memory_log = MemoryLog(folder, self.engine.memory)
 
     def _make_engine(self, data: Dataset) -> Engine:
         config = self.config
@@ -87,9 +94,7 @@ class Trial:
         models = {}
         for seed in {key.seed for key in self.keys}:
             models[seed] = make_model(config.model, images.shape[1:], data.num_classes, seed)
-        # Runs of one partition and seed share their test samples.
-        tests = {pair: np.concatenate(owners.test) for pair, owners in self.owners.items()}
-        runs = [self._make_run(key, tests[key.partition, key.seed]) for key in self.keys]
+        runs = [self._make_run(key) for key in self.keys]
         return Engine(
             [models[key.seed] for key in self.keys],
             torch.from_numpy(np.ascontiguousarray(images, dtype=np.float32)),
@@ -103,19 +108,25 @@ class Trial:
                 config.mode,
                 config.slots,
                 config.max_norm,
+                config.memory_precision,
             ),
         )
 
-    def _make_run(self, key: RunKey, test: Ints) -> Run:
+    def _make_run(self, key: RunKey) -> Run:
+        owners = self.owners[key.partition, key.seed]
         return Run(
             key.seed,
-            self.owners[key.partition, key.seed].train,
-            test,
+            owners.train,
+            owners.test_samples,
             local_epochs(self.config.clients, key.seed, self.config.epochs),
             key.mu,
             key.aggregation,
             self.config.server_rate,
             self.config.server_momentum,
+            server_optimizer=self.config.server_optimizer,
+            success_rates=self.success_rates,
+            test_owners=owners.test_owners,
+            classes=self.reliability.classes,
         )
 
     def _make_selectors(self) -> Lockstep:
@@ -134,10 +145,19 @@ class Trial:
                 candidates=config.candidates,
                 eta=config.eta,
                 sampler=config.sampler,
+                data_sizes=self._data_sizes(rows),
+                deadline=config.seconds_until_deadline,
             )
             selectors.append(make_selector(name, federation))
             counts.append(len(rows))
         return Lockstep(selectors, counts)
+
+    def _data_sizes(self, rows: list[int]) -> Ints:
+        """Return how many samples each client trains on in some runs, [runs, K]."""
+        sizes = []
+        for row in rows:
+            sizes.append([len(samples) for samples in self.engine.runs[row].train])
+        return np.array(sizes)
 
     def _probe_losses(self, rows: list[int], clients: Ints) -> Floats:
         return self.engine.losses(rows, clients)
@@ -170,6 +190,8 @@ class Trial:
             return
         path = self.folder / run_folder.CHECKPOINT
         self.done = restore_trial(self.engine, self.selector, state, self.config.rounds, path)
+        if self.memory_log is not None and self.done < self.config.rounds:
+            self.memory_log.restore(state.get("memory"))
 
     def run(
         self,
@@ -192,6 +214,7 @@ class Trial:
             self._save_checkpoint(self.done)  # Before any record: without it, a run begins anew.
         recorder = AllocationRecorder(config.rounds)
         self._record_allocations(recorder, self.done)
+        recorded = self._recorded_names()
         rows: list[dict[str, Any]] = []
         records = play(
             self.selector,
@@ -202,13 +225,12 @@ class Trial:
             start=self.done,
         )
         for done, record in enumerate(records, start=self.done + 1):
-            accuracy, loss = self._evaluate(done)
-            row = self._make_row(record, accuracy, loss)
+            row = self._make_row(record, self._evaluate(done))
             if self.official_samples is not None:
                 row["official_accuracy"] = self._evaluate_official(self.official_samples, done)
-            rows.append(row)
+            rows.append({name: row[name] for name in recorded or row})
             if on_round:
-                on_round(done, accuracy)
+                on_round(done, row["accuracy"])
 
             is_last = done == config.rounds
             is_stopped = should_stop is not None and should_stop()
@@ -229,25 +251,35 @@ class Trial:
             run_folder.write_world_digest(self.folder, digest)
         run_folder.write_sources(self.folder, self.sources)
         run_folder.save_label_counts(self.folder, self.label_counts)
+        run_folder.save_class_rates(self.folder, self.reliability.rates)
+
+    def _recorded_names(self) -> list[str]:
+        """Return what the rounds before recorded; nothing if there are none.
+
+        A run that an older version began goes on with what it recorded, so that all rounds of a
+        folder hold the same.
+        """
+        if not self.done:
+            return []
+        return list(run_folder.load_chunk(run_folder.chunk_path(self.folder, 0)))
 
     def _record_allocations(self, recorder: AllocationRecorder, round: int) -> None:
         for name, selector in zip(self.config.selectors, self.selector.selectors, strict=True):
             recorder.record(name, selector, round)
 
-    def _evaluate(self, done: int) -> tuple[Floats, Floats]:
-        """Return accuracy and loss of every run, nan in rounds without a test."""
+    def _evaluate(self, done: int) -> Evaluation:
+        """Return how well every run does, nan in rounds without a test."""
         if done == self.config.rounds or done % self.config.evaluate_every == 0:
             return self.engine.evaluate()
-        untested = np.full(len(self.keys), np.nan)
-        return untested, untested
+        return self.engine.untested()
 
     def _evaluate_official(self, samples: Ints, done: int) -> Floats:
         """Return the accuracy on the data set's own test set, nan in rounds without that test."""
         if done == self.config.rounds or done % self.config.official_every == 0:
-            return self.engine.evaluate(samples)[0]
+            return self.engine.evaluate(samples).accuracy
         return np.full(len(self.keys), np.nan)
 
-    def _make_row(self, record: Record, accuracy: Floats, loss: Floats) -> dict[str, Any]:
+    def _make_row(self, record: Record, tested: Evaluation) -> dict[str, Any]:
         """Return what is recorded of a round.
 
         A model that is sent in vain wastes its bytes once; an update that is rejected wastes them
@@ -259,8 +291,10 @@ class Trial:
             "clients": record.cohort.clients.astype(np.int32),
             "arrived": record.arrived,
             "valid": record.valid,
-            "accuracy": accuracy,
-            "loss": loss,
+            "accuracy": tested.accuracy,
+            "loss": tested.loss,
+            CLASS_ACCURACY: tested.class_accuracy.astype(np.float32),
+            LABEL_ACCURACY: tested.label_accuracy.astype(np.float32),
             "seconds": record.seconds,
             "wasted_seconds": record.wasted,
             "wasted_bytes": (lost + 2 * rejected) * self.engine.model_bytes,
@@ -281,7 +315,13 @@ class Trial:
 
     def _save_checkpoint(self, done: int) -> None:
         state = trial_state(self.engine, self.selector, done)
+        # After the last round nobody needs what clients sent before.
+        log = self.memory_log if done < self.config.rounds else None
+        if log is not None:
+            state["memory"] = log.save(done)
         run_folder.save_checkpoint(self.folder, state)
+        if log is not None:
+            log.clean()
 
 
 def _check_clients_memory(config: ComparisonConfig) -> None:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedcohort.aggregation.registry import AGGREGATIONS
+from fedcohort.aggregation.registry import find_rule
+from fedcohort.aggregation.server import SERVER_OPTIMIZERS
 from fedcohort.arrays import Floats, Ints
 from fedcohort.checks import MAX_COUNT, check_array, check_choice, check_range
 
@@ -20,12 +21,19 @@ class Run:
         test: Samples that the run is tested on, as positions in the data.
         epochs: Local epochs of each client, [K].
         mu: Coefficient of FedProx's proximal term; 0 gives FedAvg.
-        aggregation: Name of the rule in `AGGREGATIONS` that combines the updates.
+        aggregation: Name of the rule that combines the updates (see `find_rule`).
         server_rate: Factor of the aggregated update.
         server_momentum: Momentum of the server's step; 0 for none.
+        server_optimizer: "sgd" adds the aggregated update, with rate and momentum; "adam" and
+            "yogi" take adaptive steps, which have their own momentum.
+        success_rates: How often each client answers [K], for rules that know it.
+        test_owners: Client that owns each test sample, [len(test)].
+        classes: Class of each client, from 0, [K], by which the test samples of `test_owners` are
+            told apart; by default all are of one class.
 
     Raises:
-        ValueError: If a client has no samples, or a value is out of bounds.
+        ValueError: If a client has no samples, a value is out of bounds, or clients have classes
+            but test samples no owners.
 
     Examples:
         >>> import numpy as np
@@ -43,14 +51,37 @@ class Run:
     aggregation: str = "paper"
     server_rate: float = 1.0
     server_momentum: float = 0.0
+    server_optimizer: str = "sgd"
+    success_rates: Floats | None = None
+    test_owners: Ints | None = None
+    classes: Ints | None = None
 
     def __post_init__(self) -> None:
-        check_choice("aggregation", self.aggregation, AGGREGATIONS)
+        find_rule(self.aggregation)  # refuses what is no rule
+        check_choice("server_optimizer", self.server_optimizer, SERVER_OPTIMIZERS)
+        if self.server_optimizer != "sgd" and self.server_momentum:
+            raise ValueError(
+                f"server_momentum must be 0 for the server_optimizer {self.server_optimizer!r}, "
+                f"which has its own, got {self.server_momentum}"
+            )
         check_range("mu", self.mu, 0.0, 1e6)
         self._check_train()
         if not len(self.test):
             raise ValueError("test must hold at least one sample, got none")
         self._check_epochs()
+        self._check_classes()
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes of clients, G; 1 if they have none."""
+        return 1 if self.classes is None else int(self.classes.max()) + 1
+
+    @property
+    def test_classes(self) -> Ints:
+        """Class of the client that owns each test sample, [len(test)]; 0 if there are none."""
+        if self.classes is None or self.test_owners is None:
+            return np.zeros(len(self.test), dtype=np.int64)
+        return self.classes[self.test_owners]
 
     @property
     def shares(self) -> Floats:
@@ -72,3 +103,16 @@ class Run:
         fractional = epochs[epochs != np.floor(epochs)]
         if fractional.size:
             raise ValueError(f"epochs must be whole numbers, got {fractional[0]}")
+
+    def _check_classes(self) -> None:
+        num_clients = len(self.train)
+        if self.test_owners is not None:
+            check_array("test_owners", self.test_owners, (len(self.test),), 0, num_clients - 1)
+        if self.classes is None:
+            return
+        check_array("classes", self.classes, (num_clients,), 0, num_clients - 1)
+        if self.test_owners is None:
+            raise ValueError(
+                "test_owners must name the owner of every test sample where clients have classes, "
+                "got None"
+            )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from fedcohort.checks import check_array
 from fedcohort.references import make_own, resolve
 from fedcohort.world.base import Conditions, World
 from fedcohort.world.bernoulli import make_bernoulli
@@ -41,4 +42,7 @@ def make_world(name: str, conditions: Conditions) -> World:
     make = resolve("world", name, WORLDS)
     if name in WORLDS:
         return WORLDS[name](conditions)
-    return make_own(f"world {name!r}", make, World, conditions)
+    world = make_own(f"world {name!r}", make, World, conditions)
+    shape = (conditions.num_clients,)
+    check_array(f"success_rates of the world {name!r}", world.success_rates, shape, 0.0, 1.0)
+    return world

@@ -1,10 +1,11 @@
 """What a run folder holds. Only this package knows the names and formats of its files.
 
     comparison     settings.toml, environment.json, data.sha256, records/, allocations/,
-                   owners.npz, checkpoint.safetensors and the one before it,
+                   owners.npz, classes.npz, checkpoint.safetensors and the one before it,
                    checkpoint.previous.safetensors, summary.csv, mlflow.json;
                    world.sha256 if the world is recorded;
                    sources.json if the settings name sources of one's own;
+                   memory/ if a rule remembers updates;
                    cost.json too in a part of a reproduction
     simulation     settings.json, results.npz, environment.json, allocations/, sources.json
     reproduction   reproduce.json, runs/ with a comparison in each folder, runs-NAME.parquet,
@@ -29,6 +30,7 @@ from fedcohort.lab.folder.checkpoint import (
 )
 from fedcohort.lab.folder.comparison import (
     CHECKPOINT_PARTS,
+    CLASS_RATES,
     COMPARISON_FILES,
     COMPARISON_SETTINGS,
     COST,
@@ -44,6 +46,7 @@ from fedcohort.lab.folder.comparison import (
     discard_comparison,
     has_comparison,
     load_chunk,
+    load_class_rates,
     load_comparison_checkpoint,
     load_label_counts,
     load_records,
@@ -51,6 +54,7 @@ from fedcohort.lab.folder.comparison import (
     read_data_digest,
     read_mlflow_runs,
     read_settings,
+    save_class_rates,
     save_label_counts,
     save_records,
     save_summary,
@@ -113,11 +117,18 @@ from fedcohort.lab.folder.simulation import (
     read_simulation_settings,
     save_simulation,
 )
+from fedcohort.lab.folder.update_memory import (
+    UPDATE_MEMORY,
+    discard_memory,
+    load_memory,
+    save_memory,
+)
 
 __all__ = [
     "ALLOCATIONS",
     "CHECKPOINT",
     "CHECKPOINT_PARTS",
+    "CLASS_RATES",
     "COMPARISON_FILES",
     "COMPARISON_SETTINGS",
     "COST",
@@ -138,6 +149,7 @@ __all__ = [
     "SIMULATION_SETTINGS",
     "SOURCES",
     "SUMMARY",
+    "UPDATE_MEMORY",
     "WORLD_DIGEST",
     "Arrays",
     "Kind",
@@ -149,6 +161,7 @@ __all__ = [
     "detect_kind",
     "discard_allocations",
     "discard_comparison",
+    "discard_memory",
     "find_results",
     "has_checkpoint",
     "has_comparison",
@@ -158,10 +171,12 @@ __all__ = [
     "load_allocations",
     "load_checkpoint",
     "load_chunk",
+    "load_class_rates",
     "load_comparison_checkpoint",
     "load_flower_checkpoint",
     "load_journal",
     "load_label_counts",
+    "load_memory",
     "load_records",
     "load_simulation_results",
     "locked",
@@ -180,7 +195,9 @@ __all__ = [
     "results_path",
     "save_allocations",
     "save_checkpoint",
+    "save_class_rates",
     "save_label_counts",
+    "save_memory",
     "save_records",
     "save_simulation",
     "save_summary",

@@ -60,9 +60,10 @@ def schemes(config: SimulationConfig, results: Mapping[str, SimulationResult]) -
     found = {}
     for name, result in results.items():
         successes = result.successes.astype(np.float64)
+        per_round = result.counts.sum(axis=-1, keepdims=True) / successes.shape[-1]
         found[name] = Scheme(
             seeds=config.seed_list,
-            asked=np.full(successes.shape, float(config.cohort)),
+            asked=np.broadcast_to(per_round, successes.shape),
             successes=successes,
             counts=result.counts,
         )
