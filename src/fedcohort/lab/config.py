@@ -17,6 +17,8 @@ from fedcohort.lab.config_checks import (
     check_comparison,
     check_simulation,
 )
+from fedcohort.lab.named_parts import expand_names
+from fedcohort.references import is_reference
 from fedcohort.selection.registry import PAPER_SELECTORS
 from fedcohort.world.classes import PAPER_RATES, class_of
 from fedcohort.world.registry import Conditions, World, make_world
@@ -101,6 +103,7 @@ class ComparisonConfig:
         for name, value in vars(self).items():
             if isinstance(value, list):
                 object.__setattr__(self, name, tuple(value))
+        expand_names(self)
         check_comparison(self)
         # A whole number would become an integer tensor, or overflow one.
         for name in NUMBERS:
@@ -186,6 +189,7 @@ class SimulationConfig:
     world_file: str | None = None
 
     def __post_init__(self) -> None:
+        expand_names(self)
         check_simulation(self)
 
     @staticmethod
@@ -216,8 +220,11 @@ Config = ComparisonConfig | SimulationConfig
 
 
 def has_classes(config: Config) -> bool:
-    """Return whether clients have classes with a success rate each; recorded ones have none."""
-    return config.world_file is None
+    """Return whether clients have classes with a success rate each.
+
+    Recorded clients have none, and those in a world of one's own have none that is known.
+    """
+    return config.world_file is None and not is_reference(config.world)
 
 
 def client_classes(config: Config) -> Ints:

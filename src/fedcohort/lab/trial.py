@@ -19,6 +19,7 @@ from fedcohort.lab.record_checks import CLASS_ACCURACY, LABEL_ACCURACY
 from fedcohort.lab.recorder import AllocationRecorder
 from fedcohort.lab.reliability import reliability
 from fedcohort.lab.runs import RunKey, count_runs, run_keys
+from fedcohort.lab.sources import check_sources, source_digests
 from fedcohort.lab.trial_state import restore_trial, trial_state
 from fedcohort.learning import Engine, Evaluation, Options, Run, Sgd, make_model
 from fedcohort.memory import check_memory
@@ -54,6 +55,7 @@ class Trial:
         self.keys = run_keys(config)
         self.done = 0
         self.digest = data.digest
+        self.sources = source_digests(config)
         self.success_rates = open_world(config, [config.first_seed]).success_rates
         self.reliability = reliability(config, self.success_rates)
 
@@ -182,6 +184,7 @@ class Trial:
         """
         if state is None:
             run_folder.check_data_digest(self.folder, self.digest)
+            check_sources(self.folder, self.sources)
             state = run_folder.load_comparison_checkpoint(self.folder)
         if state is None:
             return
@@ -246,6 +249,7 @@ class Trial:
         if self.config.world_file is not None:
             digest = digest_file(Path(self.config.world_file))
             run_folder.write_world_digest(self.folder, digest)
+        run_folder.write_sources(self.folder, self.sources)
         run_folder.save_label_counts(self.folder, self.label_counts)
         run_folder.save_class_rates(self.folder, self.reliability.rates)
 

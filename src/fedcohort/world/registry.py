@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from fedcohort.checks import check_choice
+from fedcohort.checks import check_array
+from fedcohort.references import make_own, resolve
 from fedcohort.world.base import Conditions, World
 from fedcohort.world.bernoulli import make_bernoulli
 from fedcohort.world.recorded import make_recorded
@@ -16,10 +17,11 @@ WORLDS: dict[str, Callable[[Conditions], World]] = {
 
 
 def make_world(name: str, conditions: Conditions) -> World:
-    """Return a new world by its registered name.
+    """Return a new world by its name.
 
     Args:
-        name: A key of `WORLDS`.
+        name: A key of `WORLDS`, a name that an installed package registers, or a reference such
+            as "mine.py:night_shift" to a function from `Conditions` to a `World`.
         conditions: What the world is made from.
 
     Returns:
@@ -37,5 +39,10 @@ def make_world(name: str, conditions: Conditions) -> World:
         >>> world.success_rates.tolist()
         [0.0, 0.0, 1.0, 1.0]
     """
-    check_choice("world", name, WORLDS)
-    return WORLDS[name](conditions)
+    make = resolve("world", name, WORLDS)
+    if name in WORLDS:
+        return WORLDS[name](conditions)
+    world = make_own(f"world {name!r}", make, World, conditions)
+    shape = (conditions.num_clients,)
+    check_array(f"success_rates of the world {name!r}", world.success_rates, shape, 0.0, 1.0)
+    return world
