@@ -1,4 +1,6 @@
-"""WHAT HELPS: studies of our own, beyond the paper. A study is a design, its runs and its answer.
+"""WHAT HELPS: studies of our own, beyond the paper.
+
+A study is a design, its runs and its answer:
 
 volatility.py   what is compared: selectors, rules, worlds, partitions, data sets
 runs.py         train what is missing, one comparison per data set, world and partition

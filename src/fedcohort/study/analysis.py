@@ -1,4 +1,4 @@
-"""Which differences between combinations hold, paired by seed and corrected for their number.
+"""Which differences hold, paired by seed and corrected for their number.
 
 All combinations of a block play the same seeds, so a two-way layout describes them: a value is an
 effect of the combination plus an effect of the seed plus noise. The noise is pooled over all

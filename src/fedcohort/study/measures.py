@@ -88,7 +88,11 @@ def _measure_run(
 def _final(values: Floats) -> Any:
     """Return the mean over the tested rounds among the last tenth, [...]."""
     first = len(values) - max(1, round(FINAL_SHARE * len(values)))
-    mean = np.nanmean(values[first:], axis=0)
+    last = values[first:]
+    tested = np.isfinite(last)
+    count = tested.sum(axis=0)
+    total = np.where(tested, last, 0.0).sum(axis=0)
+    mean = np.divide(total, count, out=np.full(np.shape(total), np.nan), where=count > 0)
     return float(mean) if mean.ndim == 0 else mean
 
 

@@ -256,8 +256,8 @@ def _lines(rows: Sequence[Row]) -> list[Series]:
         by_name[row["selector"], row["rule"]].append(row)
     lines: list[Series] = []
     for number, (combination, own) in enumerate(by_name.items()):
-        columns = {name: np.array([row[name] for row in own]) for name in ("round", "accuracy")}
+        rounds = np.array([row["round"] for row in own])
+        accuracy = np.array([row["accuracy"] for row in own])
         sd = np.array([row["sd"] for row in own])
-        style = Style(number)
-        lines.append(Line(_label(combination), style, columns["round"], columns["accuracy"], sd))
+        lines.append(Line(_label(combination), Style(number), rounds, accuracy, sd))
     return lines
