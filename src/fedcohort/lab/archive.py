@@ -22,6 +22,7 @@ from fedcohort.lab.comparison import Comparison, load_comparison
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.record_checks import OFFICIAL
 from fedcohort.lab.runs import RunKey, run_keys
+from fedcohort.lab.summary import count_asked
 
 Array = npt.NDArray[Any]
 COLUMNS = {
@@ -136,7 +137,7 @@ def _columns_of_row(records: run_folder.Arrays, row: int, clients: int) -> dict[
         "loss": records["loss"][:, row],
         "official": official,
         "valid": records["valid"][:, row].sum(axis=-1),
-        "counts": np.bincount(records["clients"][:, row].ravel(), minlength=clients),
+        "counts": count_asked(records["clients"][:, [row]], clients)[0],
     }
 
 

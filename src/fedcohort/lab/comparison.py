@@ -1,6 +1,6 @@
 """A comparison and its run folder: begin it, go on with it, load it."""
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -16,11 +16,13 @@ from fedcohort.lab.record_checks import check_label_counts, check_records
 from fedcohort.lab.recorder import Allocations, read_allocations
 from fedcohort.lab.simulation import Progress
 from fedcohort.lab.tracking import BACKENDS, check_installed, track
+from fedcohort.world.options import MissingData
 
 if TYPE_CHECKING:
     from fedcohort.lab.trial import Trial
 
-OFTEN_LEFT_OUT = ("world",)  # settings that a file need not name: older runs have none
+# Settings that a file need not name: older runs have none.
+OFTEN_LEFT_OUT = ("world", "world_options", "knows_offline")
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +184,8 @@ def run_comparison(
             return load_comparison(folder, config, config.rounds)
         if not is_finished and log is not None:
             check_installed(log)
-        open_world(config, [config.first_seed])  # refuses a world that cannot be played
+        with suppress(MissingData):  # which the trial has
+            open_world(config, [config.first_seed])  # refuses a world that cannot be played
         dataset = _load_dataset(config, data, on_progress)
         if keeps_run:
             _check_unchanged(config, dataset, folder)

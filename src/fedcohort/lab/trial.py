@@ -1,28 +1,31 @@
 """A comparison under way: all runs in lock-step, with records and checkpoints on disk."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from fedcohort.arrays import Floats, Ints
 from fedcohort.data import Dataset, label_counts
 from fedcohort.files import digest_file
 from fedcohort.lab import folder as run_folder
-from fedcohort.lab.config import ComparisonConfig, open_world
+from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.owners import Owners, deal_samples
 from fedcohort.lab.recorder import AllocationRecorder
 from fedcohort.lab.runs import RunKey, count_runs, run_keys
 from fedcohort.lab.trial_state import restore_trial, trial_state
+from fedcohort.lab.trial_world import RunsWorld, open_runs_world
 from fedcohort.learning import Engine, Options, Run, Sgd, make_model
 from fedcohort.memory import check_memory
 from fedcohort.rounds import Record, play
 from fedcohort.selection.lockstep import Lockstep
+from fedcohort.selection.protocol import NOBODY
 from fedcohort.selection.registry import Federation, make_selector
-from fedcohort.world.durations import local_epochs, timed
+from fedcohort.world.durations import local_epochs
 
 OnRound = Callable[[int, Floats], None]  # rounds done, accuracy of every run
 OnCheckpoint = Callable[[int, run_folder.Arrays], None]  # first round, the records from there
@@ -51,18 +54,17 @@ class Trial:
         self.keys = run_keys(config)
         self.done = 0
         self.digest = data.digest
-        self.success_rates = open_world(config, [config.first_seed]).success_rates
 
         self.owners: dict[tuple[str, int], Owners] = {}
         for partition, seed in sorted({(key.partition, key.seed) for key in self.keys}):
             self.owners[partition, seed] = deal_samples(config, data, partition, seed)
-        self.label_counts = {}
-        for partition in config.partitions:
-            train = self.owners[partition, config.first_seed].train
-            self.label_counts[partition] = label_counts(data.y, train, data.num_classes)
+        self.label_counts: dict[tuple[str, int], Ints] = {}
+        for pair, owners in self.owners.items():
+            self.label_counts[pair] = label_counts(data.y, owners.train, data.num_classes)
 
         self.official_samples: Ints | None = None
         self.engine = self._make_engine(data)
+        self.success_rates = self.open_world().success_rates
         self.selector = self._make_selectors()
 
     def _make_engine(self, data: Dataset) -> Engine:
@@ -117,41 +119,47 @@ class Trial:
         )
 
     def _make_selectors(self) -> Lockstep:
-        config = self.config
+        """Return the selectors of all runs: one per scheme, or one per run.
+
+        Where the server knows who is offline, runs of one scheme may ask cohorts of different
+        size, and a selector cannot.
+        """
         selectors = []
         counts = []
-        for name in config.selectors:
+        for name in self.config.selectors:
             rows = [row for row, key in enumerate(self.keys) if key.selector == name]
-            federation = Federation(
-                config.clients,
-                config.cohort,
-                rng=[self.keys[row].seed for row in rows],
-                horizon=config.rounds,
-                success_rates=self.success_rates,
-                loss_of=partial(self._probe_losses, rows),
-                candidates=config.candidates,
-                eta=config.eta,
-                sampler=config.sampler,
-            )
-            selectors.append(make_selector(name, federation))
-            counts.append(len(rows))
+            parts = [[row] for row in rows] if self.config.knows_offline else [rows]
+            for part in parts:
+                selectors.append(make_selector(name, self._federation(part)))
+                counts.append(len(part))
         return Lockstep(selectors, counts)
+
+    def _federation(self, rows: list[int]) -> Federation:
+        """Return what the selector of these runs may know."""
+        config = self.config
+        success_rates = self.success_rates
+        if success_rates.ndim > 1:
+            success_rates = success_rates[rows]
+        return Federation(
+            config.clients,
+            config.cohort,
+            rng=[self.keys[row].seed for row in rows],
+            horizon=config.rounds,
+            success_rates=success_rates,
+            loss_of=partial(self._probe_losses, rows),
+            candidates=config.candidates,
+            eta=config.eta,
+            sampler=config.sampler,
+        )
 
     def _probe_losses(self, rows: list[int], clients: Ints) -> Floats:
         return self.engine.losses(rows, clients)
 
-    def durations(self) -> Iterator[Floats]:
-        """Return after how many seconds each client of every run would answer, round by round.
-
-        A seed is one world, whatever the selector, partition or aggregation. A world that only
-        says who answers is timed by the clients' epochs; recorded seconds are taken as they are.
-        """
-        seeds = [key.seed for key in self.keys]
-        world = open_world(self.config, seeds)
-        if world.has_seconds:
-            return world.rows
-        epochs = np.stack([run.epochs for run in self.engine.runs])
-        return timed(world.rows, self.config.seconds_per_epoch * epochs, seeds, self.config.jitter)
+    def open_world(self) -> RunsWorld:
+        """Return what every client of every run would do, from the first round on."""
+        return open_runs_world(
+            self.config, self.keys, self.owners, self.label_counts, self.engine.model_bytes
+        )
 
     def restore(self, state: dict[str, Any] | None = None) -> None:
         """Go on from a checkpoint.
@@ -190,13 +198,15 @@ class Trial:
         recorder = AllocationRecorder(config.rounds)
         self._record_allocations(recorder, self.done)
         rows: list[dict[str, Any]] = []
+        world = self.open_world()
         records = play(
             self.selector,
-            self.durations(),
+            world.seconds,
             config.rounds,
             self.engine,
             deadline=config.seconds_until_deadline,
             start=self.done,
+            available=world.available,
         )
         for done, record in enumerate(records, start=self.done + 1):
             accuracy, loss = self._evaluate(done)
@@ -224,9 +234,14 @@ class Trial:
         if self.config.world_file is not None:
             digest = digest_file(Path(self.config.world_file))
             run_folder.write_world_digest(self.folder, digest)
-        run_folder.save_label_counts(self.folder, self.label_counts)
+        first_seed = self.config.first_seed
+        counts = {name: self.label_counts[name, first_seed] for name in self.config.partitions}
+        run_folder.save_label_counts(self.folder, counts)
 
     def _record_allocations(self, recorder: AllocationRecorder, round: int) -> None:
+        """Record how likely clients are to be asked; who is offline would not be."""
+        if self.config.knows_offline:
+            return
         for name, selector in zip(self.config.selectors, self.selector.selectors, strict=True):
             recorder.record(name, selector, round)
 
@@ -249,12 +264,13 @@ class Trial:
         A model that is sent in vain wastes its bytes once; an update that is rejected wastes them
         twice, because it was sent back.
         """
-        lost = (~record.arrived).sum(axis=-1)
+        lost = (record.cohort.is_asked & ~record.arrived).sum(axis=-1)
         rejected = (record.arrived & ~record.valid).sum(axis=-1)
+        width = self.selector.cohort_size
         return {
-            "clients": record.cohort.clients.astype(np.int32),
-            "arrived": record.arrived,
-            "valid": record.valid,
+            "clients": _widen(record.cohort.clients.astype(np.int32), width, fill=NOBODY),
+            "arrived": _widen(record.arrived, width, fill=False),
+            "valid": _widen(record.valid, width, fill=False),
             "accuracy": accuracy,
             "loss": loss,
             "seconds": record.seconds,
@@ -278,6 +294,12 @@ class Trial:
     def _save_checkpoint(self, done: int) -> None:
         state = trial_state(self.engine, self.selector, done)
         run_folder.save_checkpoint(self.folder, state)
+
+
+def _widen(values: npt.NDArray[Any], width: int, fill: int) -> npt.NDArray[Any]:
+    """Return values [runs, n] of a round as [runs, width], so that rounds can be stacked."""
+    missing = width - values.shape[-1]
+    return np.pad(values, ((0, 0), (0, missing)), constant_values=fill)
 
 
 def _check_clients_memory(config: ComparisonConfig) -> None:

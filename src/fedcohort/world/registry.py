@@ -5,12 +5,20 @@ from collections.abc import Callable
 from fedcohort.checks import check_choice
 from fedcohort.world.base import Conditions, World
 from fedcohort.world.bernoulli import make_bernoulli
+from fedcohort.world.groups import make_groups
+from fedcohort.world.labels import make_labels
+from fedcohort.world.markov import make_markov
 from fedcohort.world.recorded import make_recorded
+from fedcohort.world.swap import make_swap
 
 __all__ = ["WORLDS", "Conditions", "World", "make_world"]
 
 WORLDS: dict[str, Callable[[Conditions], World]] = {
     "bernoulli": make_bernoulli,
+    "markov": make_markov,
+    "groups": make_groups,
+    "labels": make_labels,
+    "swap": make_swap,
     "recorded": make_recorded,
 }
 
@@ -23,10 +31,11 @@ def make_world(name: str, conditions: Conditions) -> World:
         conditions: What the world is made from.
 
     Returns:
-        The world: rows [S, K], one per round, and the success rates [K].
+        The world: rows [S, K], one per round, and the success rates [K] or [S, K].
 
     Raises:
         ValueError: If there is no such world, or it cannot be made from these conditions.
+        MissingData: If the world must know the clients' data or model and does not.
 
     Examples:
         >>> from fedcohort.world.registry import Conditions, make_world
@@ -38,4 +47,10 @@ def make_world(name: str, conditions: Conditions) -> World:
         [0.0, 0.0, 1.0, 1.0]
     """
     check_choice("world", name, WORLDS)
-    return WORLDS[name](conditions)
+    world = WORLDS[name](conditions)
+    if conditions.knows_offline and world.available is None:
+        raise ValueError(
+            f"knows_offline must be false in the world {name!r}, whose clients are never offline "
+            "for a while, got true"
+        )
+    return world

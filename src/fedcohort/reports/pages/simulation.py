@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from fedcohort.lab.config import SimulationConfig, client_classes, has_classes
-from fedcohort.lab.simulation import Simulation, SimulationResult
+from fedcohort.lab.simulation import Simulation
+from fedcohort.lab.simulation_result import SimulationResult
 from fedcohort.lab.summary import simulation_rows
 from fedcohort.reports.findings import Findings, Scheme
 from fedcohort.reports.pages.wording import describe_failures, list_seeds
@@ -61,7 +62,7 @@ def schemes(config: SimulationConfig, results: Mapping[str, SimulationResult]) -
         successes = result.successes.astype(np.float64)
         found[name] = Scheme(
             seeds=config.seed_list,
-            asked=np.full(successes.shape, float(config.cohort)),
+            asked=result.asked_in(config.cohort).astype(np.float64),
             successes=successes,
             counts=result.counts,
         )
