@@ -10,6 +10,7 @@ Examples:
 
 from fedcohort.rng import stream
 from fedcohort.rounds import Record, play
+from fedcohort.selection.age import Age
 from fedcohort.selection.allocation import Allocation, allocate
 from fedcohort.selection.base import BaseSelector
 from fedcohort.selection.e3cs import E3CS
@@ -25,6 +26,7 @@ __version__ = "0.1.0"
 __all__ = [
     "E3CS",
     "SELECTORS",
+    "Age",
     "Allocation",
     "BaseSelector",
     "Cohort",

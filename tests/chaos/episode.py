@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,7 +21,15 @@ LONGEST = 900.0  # seconds of an episode
 MOST_ATTEMPTS = 8
 MOST_SUBMISSIONS = 5
 TICK = 0.25
+ORPHAN_PATIENCE = 30.0  # seconds that apps whose node or SuperLink has ended have to end, too
 SERVER_SIDE = ("server", "link", "folder")
+# What a run says when it ends because of a disturbance of the server; killed, it says nothing.
+REASONS = {
+    "server": r"^$|KeyboardInterrupt|SystemExit",
+    "link": r"^$|^httpx\.|^httpcore\.|Connection|Timeout|locked|SuperLink|pause must",
+    "folder": r"^OSError|No space left|Read-only file system|folder must",
+}
+ERROR_LINE = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Trouble|Interrupt|Exit)\b.*")
 
 
 @dataclass
@@ -150,21 +159,13 @@ class Player:
 
         attempt["status"] = status
         attempt["log"] = self.federation.run_log(attempt["id"])[-3000:]
-        attempt["ended_by"] = attempt["ended_by"] or self._cause(attempt)
+        attempt["ended_by"] = find_cause(attempt, self.evidence.events, time())
         causes = [attempt["ended_by"] for attempt in self.evidence.attempts]
         if len(causes) == MOST_ATTEMPTS or causes.count("client") == 2:
             return True  # a client that ends a run ends it again after every resume
         has_checkpoint = (self.federation.disk / "checkpoint.safetensors").exists()
         self._submit(resume=has_checkpoint or bool(self._rows()))
         return False
-
-    def _cause(self, attempt: dict[str, Any]) -> str:
-        """Return the disturbance of the server that can have ended a run, else "client"."""
-        for event in reversed(self.evidence.events):
-            is_recent = event.get("end", time()) >= attempt["began"]
-            if is_recent and event["done"] and event["kind"].startswith(SERVER_SIDE):
-                return str(event["kind"])
-        return "client"
 
     def _is_hung(self) -> bool:
         if self._is_server_disturbed():
@@ -185,14 +186,16 @@ class Player:
 
     def _watch_journal(self) -> None:
         rows = self._rows()
+        news = [row["round"] for row in rows if row["round"] not in self.seen]
         for round in list(self.seen):
             if round > len(rows):
                 del self.seen[round]  # a resumed run plays it again
-        for row in rows:
-            if row["round"] not in self.seen:
-                self.seen[row["round"]] = time()
-                self.progress_at = max(self.progress_at, monotonic())
-                self.evidence.load.append(os.getloadavg()[0])
+        for round in news:
+            self.seen[round] = time()
+            self.progress_at = max(self.progress_at, monotonic())
+            self.evidence.load.append(os.getloadavg()[0])
+        if news:  # the harness may have been busy since the last row was written
+            self.seen[news[-1]] = (self.federation.disk / "rounds.jsonl").stat().st_mtime
 
     # --- Disturbances ----------------------------------------------------------------------
 
@@ -265,3 +268,22 @@ class Player:
         for pid in self.federation.server_apps():
             self.evidence.left.append(f"ServerApp {pid} after the end of the run")
             self.federation.signal(pid, signal.SIGKILL)
+        self.evidence.left += self.federation.wait_for_orphans(ORPHAN_PATIENCE)
+
+
+def find_cause(attempt: dict[str, Any], events: list[dict[str, Any]], now: float) -> str:
+    """Return the disturbance of the server that ended a run, "client" if none can have.
+
+    Args:
+        attempt: The run: when it began, its log, and the kill that it met, if any.
+        events: What was done so far.
+        now: The time at which the run was found to have ended.
+    """
+    lines = [line for line in attempt["log"].splitlines() if ERROR_LINE.match(line)]
+    reason = lines[-1] if lines else ""
+    for event in reversed(events):
+        family = event["kind"].partition("-")[0]
+        is_recent = event["done"] and event.get("end", now) >= attempt["began"]
+        if is_recent and family in REASONS and re.search(REASONS[family], reason):
+            return str(event["kind"])
+    return "client"

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic, sleep
 
 TESTS = Path(__file__).parents[1]
 ROOT = TESTS.parent
@@ -15,7 +16,7 @@ SILENT_NODES = ROOT / "benchmarks" / "flower" / "silent_nodes.py"
 sys.path += [str(TESTS / "flower"), str(ROOT / "examples" / "flower-quickstart")]
 
 from deployment import command_of, query, signed  # noqa: E402
-from local_federation import LocalFederation  # noqa: E402
+from local_federation import LocalFederation, wait_until  # noqa: E402, F401
 
 FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")  # Debian: libfaketime
 DISK_SIZE = "1m"
@@ -85,18 +86,34 @@ class ChaosFederation(LocalFederation):
         with suppress(ProcessLookupError):
             os.kill(pid, number)
 
+    def alive(self) -> list[int]:
+        """Return the processes of this federation, by their environment or their command line."""
+        marked = set(super().alive())
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdecimal() and str(self.folder) in command_of(int(entry.name)):
+                marked.add(int(entry.name))
+        return sorted(marked - {os.getpid()})
+
     def server_apps(self) -> list[int]:
         """Return the ServerApps that run now."""
         return [pid for pid in self.alive() if SERVER in command_of(pid)]
 
     def orphans(self) -> list[str]:
         """Return the commands of apps whose parent has ended."""
+        alive = self.alive()
         commands = []
-        for pid in self.alive():
+        for pid in alive:
             command = command_of(pid)
-            if APPS.search(command) and parent_of(pid) == 1:
+            if APPS.search(command) and parent_of(pid) not in alive:
                 commands.append(command[:200])
         return commands
+
+    def wait_for_orphans(self, seconds: float) -> list[str]:
+        """Give apps without a parent some time to end; return the commands of those left."""
+        end = monotonic() + seconds
+        while self.orphans() and monotonic() < end:
+            sleep(0.2)
+        return self.orphans()
 
     # --- The disk of the run folder --------------------------------------------------------
 

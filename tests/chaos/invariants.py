@@ -62,21 +62,23 @@ def _late_rounds(evidence: Evidence) -> tuple[list[str], list[str]]:
         if row["seconds"] <= DEADLINE + SLACK:
             continue
         text = f"round {row['round']} took {row['seconds']:g} s"
-        stop = _stop_during(evidence.events, row["seen_at"] - row["seconds"], row["seen_at"])
-        if stop:
-            excused.append(f"{text}: {stop}")
+        begin = row["seen_at"] - row["seconds"]
+        stops = _stops_during(evidence.events, begin, row["seen_at"])
+        if row["seconds"] - sum(stops.values()) <= DEADLINE + SLACK:
+            excused.append(f"{text}: {', '.join(stops)}")
         else:
             late.append(text)
     return late, excused
 
 
-def _stop_during(events: Sequence[dict[str, Any]], begin: float, end: float) -> str:
-    """Return the stop of the SuperLink or the ServerApp that overlaps a time, empty if none."""
+def _stops_during(events: Sequence[dict[str, Any]], begin: float, end: float) -> dict[str, float]:
+    """Return how long the SuperLink or the ServerApp was stopped in a span of time, by kind."""
+    stops: dict[str, float] = {}
     for event in events:
-        overlaps = event["begin"] <= end and event.get("end", end) >= begin
-        if event["done"] and event["kind"] in STOPS and overlaps:
-            return str(event["kind"])
-    return ""
+        overlap = min(event.get("end", end), end) - max(event["begin"], begin)
+        if event["done"] and event["kind"] in STOPS and overlap > 0:
+            stops[event["kind"]] = stops.get(event["kind"], 0.0) + overlap
+    return stops
 
 
 def _wrong_verdicts(evidence: Evidence) -> tuple[list[str], list[str]]:

@@ -1,5 +1,7 @@
 """The schedule, the checker, and one short episode on real processes."""
 
+import os
+import subprocess
 from collections import Counter
 from copy import deepcopy
 
@@ -7,8 +9,8 @@ import numpy as np
 import pytest
 
 from chaos import invariants
-from chaos.episode import Evidence, Player
-from chaos.federation import node_config
+from chaos.episode import Evidence, Player, find_cause
+from chaos.federation import ChaosFederation, node_config, wait_until
 from chaos.invariants import check
 from chaos.schedule import (
     CLIENTS,
@@ -166,6 +168,54 @@ def test_a_stopped_superlink_excuses_the_round_it_was_stopped_in_and_no_other():
     violations, excused = check(evidence)
     assert excused == ["round 2 took 30 s: link-stop"]
     assert violations[invariants.LATE_ROUNDS] == ["round 4 took 30 s"]
+
+
+@pytest.mark.parametrize("kind", ["server-stop", "link-stop"])
+def test_a_stop_excuses_only_the_seconds_that_it_took_of_a_round(kind):
+    evidence = healthy_evidence()
+    evidence.rows[1]["seconds"] = 30.0  # from 170 to 200
+    evidence.events.append({"kind": kind, "done": True, "begin": 160.0, "end": 171.0})
+    assert broken(evidence) == [invariants.LATE_ROUNDS]
+    evidence.events.append({"kind": kind, "done": True, "begin": 150.0, "end": 169.0})
+    assert broken(evidence) == [invariants.LATE_ROUNDS]
+    evidence.events.append({"kind": kind, "done": True, "begin": 180.0, "end": 188.0})
+    assert broken(evidence) == []
+
+
+BY_CLIENT = "Traceback (most recent call last):\nValueError: cannot reshape array\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "log", "cause"),
+    [
+        ("folder-full", BY_CLIENT, "client"),
+        ("link-stop", BY_CLIENT, "client"),
+        ("server-kill", BY_CLIENT, "client"),
+        ("server-kill", "INFO : round 3\n", "server-kill"),
+        ("folder-full", "OSError: [Errno 28] No space left on device", "folder-full"),
+        ("folder-read-only", "INFO : round 3\n", "client"),
+        ("link-stop-long", "ValueError: pause must be long enough for 1 clients", "link-stop-long"),
+        ("link-kill", "httpx.ConnectError: All connection attempts failed", "link-kill"),
+        ("client-kill", "INFO : round 3\n", "client"),
+    ],
+)
+def test_a_run_was_ended_by_a_disturbance_only_if_its_reason_fits(kind, log, cause):
+    attempt = {"began": 100.0, "log": log}
+    event = {"kind": kind, "done": True, "begin": 110.0, "end": 120.0}
+    assert find_cause(attempt, [event], now=130.0) == cause
+
+
+@pytest.mark.parametrize("is_by_environment", [True, False])
+def test_an_app_without_a_parent_is_found_and_ended(tmp_path, is_by_environment):
+    federation = ChaosFederation(tmp_path / "federation")
+    environment = federation.environment if is_by_environment else dict(os.environ)
+    name = "flwr-clientapp" if is_by_environment else f"flwr-clientapp {federation.folder}"
+    script = f"exec -a '{name}' sleep 60 & disown"
+    subprocess.run(["bash", "-c", script], env=environment, check=True)
+    wait_until(lambda: bool(federation.orphans()), 10.0, "the orphan must be found")
+    assert "flwr-clientapp" in federation.wait_for_orphans(0.0)[0]
+    federation.close()
+    assert federation.alive() == []
 
 
 @pytest.mark.slow

@@ -55,7 +55,7 @@ def load_chunks(folder):
     chunks = {}
     for path in sorted((folder / "records").glob("*.npz")):
         with np.load(path) as arrays:
-            chunks[path.name] = dict(arrays)
+            chunks[path.name] = {name: arrays[name] for name in arrays if name != "first_round"}
     return chunks
 
 

@@ -4,6 +4,9 @@ import pytest
 from fakes import Killed, federation
 from helpers import assert_alike, fails, play
 
+from fedcohort.lab.folder import load_checkpoint, save_checkpoint
+from fedcohort.lab.folder.flower import FLOWER_CHECKPOINT_PARTS
+
 
 @pytest.fixture
 def whole(clock, tmp_path):
@@ -94,3 +97,22 @@ def test_a_run_that_ended_before_its_first_round_may_be_started_again(clock, tmp
 
 def kill(message):
     raise Killed
+
+
+@pytest.mark.parametrize(
+    "replies",
+    [
+        [],
+        {"back_off": 3},
+        {"back_off": {"rejections": {"0": "often"}}},
+        {"history": {"norms": {"clients": ["0"], "values": []}}},
+        {"history": {"norms": {"clients": 1}}},
+        {"history": {"training": {"names": ["a"]}}},
+        {"history": {"training": {"names": 7, "lengths": 7, "arrays": "", "metrics": ""}}},
+    ],
+)
+def test_strange_memories_of_replies_are_refused_by_the_name_of_their_file(clock, folder, replies):
+    state = load_checkpoint(folder, FLOWER_CHECKPOINT_PARTS)
+    save_checkpoint(folder, {**state, "replies": replies})
+    with pytest.raises(ValueError, match=r"checkpoint\.safetensors must be a checkpoint of"):
+        resume(clock, folder, rounds=6)

@@ -94,6 +94,36 @@ def test_while_the_superlink_is_away_between_rounds_no_round_is_burnt(clock, tmp
     assert clock.now - begin < 100.0
 
 
+@pytest.mark.parametrize("seconds", [0.5, 3.0])
+@pytest.mark.parametrize("call", ["list", "push", "pull"])
+def test_a_round_with_its_look_at_the_nodes_takes_at_most_two_seconds_more_than_the_deadline(
+    clock, tmp_path, call, seconds
+):
+    """Trouble that begins between rounds and late in a round; a pause is said and counted apart."""
+    grid = federation(clock, 3)
+    grid.clients[102].train = lambda message: None  # so each round lasts until its deadline
+    ends = []
+    begins = []
+
+    def evaluate(round, arrays):
+        ends.append(clock.now)
+        begins.append(clock.now)
+        clock.after(DEADLINE - 0.5, lambda: begins.append(clock.now))
+
+    def trouble(called):
+        is_away = any(begin <= clock.now < begin + seconds for begin in begins)
+        return httpx.ConnectError("refused") if is_away and called == call else None
+
+    grid.trouble = trouble
+    strategy = cohort_strategy(folder=tmp_path, num_clients=3, deadline=DEADLINE)
+    strategy.start(grid, initial(), num_rounds=5, evaluate_fn=evaluate)
+    rows = journal(tmp_path, keep_seconds=True)
+    for row in rows:
+        elapsed = ends[row["round"]] - ends[row["round"] - 1]
+        assert elapsed - row.get("paused", 0.0) <= DEADLINE + 2.0
+        assert row["seconds"] == pytest.approx(elapsed - row.get("paused", 0.0), abs=0.01)
+
+
 def test_enough_and_pause_are_checked(clock):
     with pytest.raises(ValueError, match="enough must be a whole number between 1 and 4, got 5"):
         cohort_strategy(num_clients=4, enough=5)

@@ -8,10 +8,12 @@ import pytest
 from fakes import FakeGrid, answering, federation, grid_of, messages, record, silent
 from flwr.app import Error
 from helpers import INITIAL, assert_alike, cohort_strategy, fails, initial, journal, play
+from remote import RemoteGrid
 
 from fedcohort.flower import DeadlineGrid
 from fedcohort.flower.errors import TROUBLE
-from fedcohort.flower.verdicts import verdict_of_error
+from fedcohort.flower.limits import Limits, ReplyRules
+from fedcohort.flower.verdicts import judge_training, verdict_of_error
 
 REQUEST = httpx.Request("POST", "http://127.0.0.1:8000/v1/runtime/pull-messages")
 
@@ -203,3 +205,71 @@ def test_a_superlink_that_stays_away_at_the_start_is_an_error_that_says_so(clock
     with pytest.raises(ValueError, match=r"SuperLink .*Connection refused"):
         cohort_strategy().start(grid, initial())
     assert clock.now - start <= 12.0
+
+
+def verdicts_by_node(sent, replies):
+    """The status of each node that was asked, as the server judges it."""
+    by_message = {reply.metadata.reply_to_message_id: reply for reply in replies}
+    verdicts = judge_training(sent, by_message, {}, ReplyRules(Limits(), "num-examples", None))
+    nodes = [message.metadata.dst_node_id for message in sent]
+    return dict(zip(nodes, [verdict.status for verdict in verdicts], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "status_of_silence"),
+    [
+        (4.5, 60.0, "lost"),  # the last pulls fail, but the one before was answered in time
+        (1.0, 3.0, "lost"),  # the SuperLink answered afterwards
+        (3.5, 60.0, "unknown"),  # no answer in the second in which clients stop
+        (0.0, 2.0, "unknown"),  # the message came late
+    ],
+)
+def test_silence_is_the_clients_failure_if_the_superlink_answered_when_it_could_reply(
+    clock, begin, end, status_of_silence
+):
+    grid = grid_of(clock, silent())
+    grid.trouble = between(clock, status(500), begin, end)
+    sent = messages(1)
+    replies = list(DeadlineGrid(grid, 5.0).send_and_receive(sent))
+    assert verdicts_by_node(sent, replies) == {1: status_of_silence}
+
+
+def test_a_client_that_hangs_at_a_busy_superlink_is_lost_and_the_selector_learns(clock, tmp_path):
+    grid = federation(clock, 3)
+    grid.clients[102].train = lambda message: None
+    begun = []
+
+    def trouble(call):
+        if call == "push" and grid.sent():
+            begun.append(clock.now)
+        is_late = bool(begun) and 4.7 <= clock.now - begun[-1] <= 5.5
+        return httpx.ReadTimeout("no answer in time") if is_late and call == "pull" else None
+
+    grid.trouble = trouble
+    strategy = cohort_strategy(cohort_size=3, num_clients=3, folder=tmp_path, deadline=5.0)
+    strategy.start(grid, initial(), num_rounds=2)
+    second = journal(tmp_path)[1]
+    statuses = {asked["client"]: asked["status"] for asked in second["asked"]}
+    assert "trouble" in second
+    assert statuses == {"0": "arrived", "1": "arrived", "2": "lost"}
+
+
+def test_a_reply_that_the_superlink_cannot_hand_out_is_not_its_clients_failure(clock):
+    grid = RemoteGrid(clock)
+    grid.join(11, answering(0.1))
+    grid.join(12, silent())
+    end = clock.now + 1.0
+    withheld = set()
+    hand_out = grid.PullObject
+
+    def hand_out_some(request):
+        if clock.now < end:
+            withheld.add(request.object_id)  # of the reply; Flower answers for the silent later
+        if request.object_id in withheld:
+            raise httpx.ReadTimeout("busy")
+        return hand_out(request)
+
+    grid.PullObject = hand_out_some
+    sent = messages(11, 12)
+    replies = list(DeadlineGrid(grid, 1.0).send_and_receive(sent))
+    assert verdicts_by_node(sent, replies) == {11: "unknown", 12: "lost"}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcohort.files import atomic_write, load_state
+from fedcohort.files import atomic_write, load_state, save_arrays
 from fedcohort.lab import folder as rundir
 from fedcohort.lab.folder import Kind, detect_kind
 
@@ -166,6 +166,31 @@ def test_records_of_all_chunks_come_back_in_order(folder):
 @pytest.mark.parametrize("rounds", [3, 5])
 def test_a_chunk_beyond_the_checkpoint_is_ignored(folder, rounds):
     assert_same(rundir.load_records(folder, rounds), chunk(0, rounds))
+
+
+def test_chunks_that_have_swapped_places_are_refused(folder):
+    records = folder / "records"
+    (records / "0000003.npz").rename(records / "swap")
+    (records / "0000005.npz").rename(records / "0000003.npz")
+    (records / "swap").rename(records / "0000005.npz")
+    expected = r"0000003\.npz must hold rounds from 3 on, got those from 5 on"
+    with pytest.raises(ValueError, match=expected):
+        rundir.load_records(folder, 7)
+    with pytest.raises(ValueError, match=expected):
+        rundir.load_chunk(records / "0000003.npz")
+
+
+@pytest.mark.parametrize("value", [np.array([3, 3]), np.array("3"), np.array(np.nan)])
+def test_a_chunk_whose_first_round_is_no_number_is_refused(folder, value):
+    path = folder / "records" / "0000003.npz"
+    save_arrays(path, chunk(3, 2) | {"first_round": value})
+    with pytest.raises(ValueError, match=r"0000003\.npz must hold rounds from 3 on, got"):
+        rundir.load_chunk(path)
+
+
+def test_a_chunk_of_an_older_version_does_not_say_its_first_round(folder):
+    save_arrays(folder / "records" / "0000003.npz", chunk(3, 2))
+    assert_same(rundir.load_records(folder, 7), chunk(0, 7))
 
 
 def test_rounds_beyond_the_wanted_ones_within_a_chunk_are_cut_off(folder):

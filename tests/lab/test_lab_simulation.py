@@ -29,6 +29,14 @@ def same(a, b):
     return all(np.array_equal(getattr(a, field), getattr(b, field)) for field in vars(a))
 
 
+def part_of(result, runs):
+    """Return the result of some of the runs."""
+    fields = {}
+    for name, value in vars(result).items():
+        fields[name] = None if value is None else value[runs]
+    return SimulationResult(**fields)
+
+
 class Scripted:
     """A selector that asks the same clients whatever happens, and remembers what it was told."""
 
@@ -208,3 +216,45 @@ def test_clients_answer_at_the_rates_of_the_settings():
     config = replace(TINY, selectors=("random",), rates=(0.0, 1.0))
     played = simulation.simulate(config)["random"]
     assert (played.answering == TINY.clients // 2).all()  # five of nine never answer, four always
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_a_folder_in_use_by_another_process_is_refused_before_anything_is_played(
+    tmp_path, overwrite
+):
+    def never(config, on_progress):
+        raise AssertionError("played")
+
+    with (
+        run_folder.locked(tmp_path),
+        pytest.raises(ValueError, match="out must not be in use by another process"),
+    ):
+        simulation.load_or_simulate("simulate", TINY, tmp_path, run=never, overwrite=overwrite)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_is_locked_while_a_simulation_plays_and_free_afterwards(tmp_path):
+    folder = tmp_path / "run"
+
+    def play(config, on_progress):
+        with (
+            pytest.raises(ValueError, match="out must not be in use by another process"),
+            run_folder.locked(folder),
+        ):
+            pass
+        return simulation.simulate(config)
+
+    config = replace(TINY, selectors=("random",))
+    simulation.load_or_simulate("simulate", config, folder, run=play)
+    with run_folder.locked(folder):
+        pass
+    assert run_folder.has_simulation(folder)
+
+
+def test_a_simulation_that_cannot_be_played_leaves_no_folder(tmp_path):
+    def refuse(config, on_progress):
+        raise ValueError("rounds must fit")
+
+    with pytest.raises(ValueError, match="rounds must fit"):
+        simulation.load_or_simulate("simulate", TINY, tmp_path / "run", run=refuse)
+    assert not (tmp_path / "run").exists()

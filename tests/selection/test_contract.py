@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from exact import chi_square_tail, members
 from states import same_state
 
 from fedcohort.selection.availability import present_mask
@@ -25,6 +26,7 @@ def kind_of(name):
     return re.sub(r"e3cs.*?(-robust)?$", r"e3cs\1", name)
 
 
+WITH_INCLUSION = [name for name, scheme in SELECTORS.items() if scheme.selector.has_inclusion]
 ONE_OF_EACH = ("random", "pow-d", "rpow-d", "fedcs", "e3cs-0", "e3cs-robust")
 OF_ANOTHER_KIND = [
     (name, other) for name in SELECTORS for other in ONE_OF_EACH if kind_of(name) != kind_of(other)
@@ -161,6 +163,42 @@ def test_a_run_in_a_batch_is_the_run_alone(name, build, report):
         assert_same_cohorts(
             [Cohort(c.round, c.clients[row], c.inclusion[row]) for c in together], alone
         )
+
+
+@pytest.mark.parametrize("available", [None, np.arange(12) % 4 != 1], ids=["all", "some"])
+@pytest.mark.parametrize("name", WITH_INCLUSION)
+def test_clients_are_asked_with_the_probabilities_that_are_claimed(name, available, build, report):
+    learned = build(name, 7)
+    for round in range(6):
+        learned.update(report(learned.select(round)))
+    claimed = learned.inclusion(6, available)
+    assert claimed.sum() == pytest.approx(4)
+
+    # All runs continue from what the one has learned, each with its own chance.
+    runs, repeats = 400, 25
+    selector = build(name, list(range(runs)))
+    state = selector.state_dict()
+    for key, values in learned.state_dict().items():
+        if isinstance(values, np.ndarray):
+            state[key] = np.broadcast_to(values, (runs, *values.shape))
+    selector.load_state_dict(state)
+
+    cohorts = []
+    for _ in range(repeats):
+        cohort = selector.select(6, available)  # without an update nothing is learned
+        np.testing.assert_allclose(cohort.inclusion, claimed[cohort.clients], rtol=1e-12)
+        cohorts.append(cohort.clients)
+    is_asked = members(np.concatenate(cohorts), 12)
+
+    is_certain = (claimed == 0) | (claimed > 1 - 1e-9)
+    assert (is_asked[:, is_certain] == np.round(claimed[is_certain])).all()
+    by_chance = is_asked[:, ~is_certain].astype(float)
+    difference = by_chance.mean(axis=0) - claimed[~is_certain]
+    # The cohort's size is fixed, so the counts depend on each other: Hotelling's statistic.
+    covariance = np.cov(by_chance, rowvar=False) / len(by_chance)
+    statistic = difference @ np.linalg.pinv(covariance, rcond=1e-9) @ difference
+    freedom = np.linalg.matrix_rank(covariance, tol=1e-9 * covariance.max())
+    assert chi_square_tail(statistic, freedom) > 1e-4
 
 
 @every

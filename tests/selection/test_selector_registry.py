@@ -64,7 +64,8 @@ def test_capabilities_are_those_of_the_classes():
                 names.add(name)
     assert declared["needs_losses"] == {"rpow-d"}
     assert declared["probes_losses"] == {"pow-d"}
-    assert declared["has_inclusion"] == {name for name in SELECTORS if name.startswith("e3cs")}
+    e3cs = {name for name in SELECTORS if name.startswith("e3cs")}
+    assert declared["has_inclusion"] == {*e3cs, "age"}
 
 
 def test_a_scheme_without_a_maker_calls_its_class_with_the_sizes_and_the_randomness():

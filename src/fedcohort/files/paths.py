@@ -133,7 +133,7 @@ def locked(folder: Path, name: str = "out") -> Iterator[None]:
     no such locks, so nothing is locked there.
 
     Args:
-        folder: The folder; it is created if needed.
+        folder: The folder; it is created if needed, and removed if nothing was written to it.
         name: The argument's name, for the message.
 
     Raises:
@@ -143,6 +143,7 @@ def locked(folder: Path, name: str = "out") -> Iterator[None]:
         yield
         return
 
+    is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -153,6 +154,9 @@ def locked(folder: Path, name: str = "out") -> Iterator[None]:
             raise ValueError(message) from None
         yield
     finally:
+        if is_new:
+            with suppress(OSError):  # something was written
+                folder.rmdir()
         os.close(descriptor)
 
 

@@ -12,6 +12,7 @@ from fedcohort.flower.superlink import SuperLinkTrouble
 log = logging.getLogger("flwr.fedcohort")
 LOOK_PAUSE = 0.1  # seconds between two looks at the nodes
 PAUSE_LOOK = 0.25  # seconds between two looks while a run pauses
+LOOK_PATIENCE = 1.0  # seconds: a SuperLink that lists the nodes later than this makes a run pause
 PAUSE_PER_NODE = 1e-4  # seconds: each look lists all nodes, so many are looked at less often
 
 
@@ -114,6 +115,8 @@ def wait_for_clients(registry: ClientRegistry, grid: Grid, wanted: int, seconds:
 def wait_for_enough(registry: ClientRegistry, grid: Grid, enough: int, pause: float) -> float:
     """Pause the run until enough clients can be asked and the SuperLink answers.
 
+    A look at the nodes that finds enough clients at once is no pause.
+
     Args:
         registry: Where the clients are registered.
         grid: The grid they are connected to.
@@ -127,7 +130,7 @@ def wait_for_enough(registry: ClientRegistry, grid: Grid, enough: int, pause: fl
         ValueError: If there are too few when the time is up.
     """
     start = monotonic()
-    answers = registry.refresh(grid)
+    answers = registry.refresh(grid, LOOK_PATIENCE)
     is_pause_logged = False
     while not answers or len(registry.available) < enough:
         missing = f"{len(registry.available)} clients can be asked"
@@ -142,7 +145,7 @@ def wait_for_enough(registry: ClientRegistry, grid: Grid, enough: int, pause: fl
             log.warning("the run pauses for at most %g s: %s, %d must", pause, missing, enough)
             is_pause_logged = True
         sleep(max(PAUSE_LOOK, PAUSE_PER_NODE * registry.num_nodes))
-        answers = registry.refresh(grid)
+        answers = registry.refresh(grid, LOOK_PATIENCE)
 
     if not is_pause_logged:
         return 0.0

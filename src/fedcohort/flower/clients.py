@@ -22,8 +22,9 @@ from typing import Any
 from flwr.serverapp import Grid
 
 from fedcohort.flower.flwr_internals import is_over_network, is_transient
-from fedcohort.flower.identity import NodeNames, log_lines, natural_key
+from fedcohort.flower.identity import NodeNames, log_lines
 from fedcohort.flower.superlink import SuperLink, SuperLinkTrouble
+from fedcohort.flower.text import natural_key
 from fedcohort.flower.verdicts import Verdict
 from fedcohort.flower.workers import Job, Workers
 

@@ -23,6 +23,7 @@ LAST_PULL = 0.15  # before the deadline: Flower counts what is pulled later as e
 QUIET_END = 2.0  # before the deadline: only replies are looked for, `meanwhile` is not called
 SHORTEST_POLL = 0.02  # quick rounds poll often, long ones every `poll` seconds
 LAST_CHANCE = 1.0  # after the deadline: for the last pull, if the SuperLink has trouble
+ANSWER_TIME = 2.0  # before the deadline: clients stop, see `force_stop`; at most a fifth of it
 
 MOST_DOWNLOADS = 8  # threads that download replies at the same time
 MOST_LISTINGS = 5  # how often a strategy may list the nodes while it sets up one round
@@ -111,6 +112,7 @@ class DeadlineGrid(ForwardingGrid):
         self.superlink = SuperLink(grid)
         self._downloaders = Workers(MOST_DOWNLOADS)
         self._leftovers: set[str] = set()  # messages that trouble kept from being pulled
+        self._answered_at = -inf  # when the last pull began that the SuperLink answered
 
     def send_and_receive(
         self, messages: Iterable[Message], *, timeout: float | None = None
@@ -142,6 +144,7 @@ class DeadlineGrid(ForwardingGrid):
         most_bytes = most_reply_bytes(sent)
         self.superlink.forget_troubles()
         waiting, replies = self._push(sent, end)
+        pushed_at = monotonic()
         puller = Puller(self.superlink, self._downloaders, most_bytes)
         replies += self._pull_until(start, end, waiting, puller)
 
@@ -156,9 +159,17 @@ class DeadlineGrid(ForwardingGrid):
             while puller.downloads.keys() & expired and monotonic() < end + LAST_CHANCE:
                 sleep(SHORTEST_POLL)
                 replies += self._pull(waiting.keys() & expired, waiting, puller, end + LAST_CHANCE)
-        self._remove_leftovers(puller, end + LAST_CHANCE)
+        self._remove_leftovers(puller)
         self._leftovers |= waiting.keys() - puller.downloads.keys()
-        return self._blame_superlink(sent, replies)
+        if not self.troubles:
+            return replies
+
+        # Silence is the client's failure, unless the SuperLink brought its message late, did not
+        # answer when the client's reply could be there, or broke off the download of it.
+        answer_time = min(ANSWER_TIME, 0.2 * (end - start))
+        was_away = pushed_at > start + answer_time or self._answered_at < end - answer_time
+        reason = f"the SuperLink had trouble: {self.troubles[0]}"
+        return _excuse(sent if was_away else puller.interrupted(sent), replies, reason)
 
     @property
     def troubles(self) -> list[str]:
@@ -215,10 +226,12 @@ class DeadlineGrid(ForwardingGrid):
         self, message_ids: set[str], waiting: dict[str, Message], puller: Puller, end: float
     ) -> list[Message]:
         """Return the replies that have arrived and remove their messages from `waiting`."""
+        began_at = monotonic()
         try:
             replies, failures = puller.pull(message_ids, end)
         except SuperLinkTrouble:
             return []
+        self._answered_at = began_at
         for reply in replies:
             if reply.has_error() and reply.error.code == TROUBLE:
                 message_id = reply.metadata.reply_to_message_id
@@ -231,31 +244,31 @@ class DeadlineGrid(ForwardingGrid):
             waiting.pop(reply.metadata.reply_to_message_id, None)
         return replies
 
-    def _remove_leftovers(self, puller: Puller, end: float) -> None:
-        """Pull what earlier exchanges could not, so that nothing is left behind."""
+    def _remove_leftovers(self, puller: Puller) -> None:
+        """Pull what earlier exchanges could not, so that nothing is left behind; try once."""
         if not self._leftovers:
             return
         try:
-            puller.pull(self._leftovers, end)
+            puller.pull(self._leftovers, end=monotonic())
         except SuperLinkTrouble:
             return
         self._leftovers = set()
 
-    def _blame_superlink(self, sent: list[Message], replies: list[Message]) -> list[Message]:
-        """Replace silence by an error of ours if the SuperLink had trouble in this exchange."""
-        if not self.troubles:
-            return replies
-        kept = [reply for reply in replies if not _is_silence(reply)]
-        answered = {reply.metadata.reply_to_message_id for reply in kept}
-        reason = f"the SuperLink had trouble: {self.troubles[0]}"
-        for message in sent:
-            if message.metadata.message_id not in answered:
-                kept.append(error_reply(message, TROUBLE, reason))
-        return kept
 
-
-def _is_silence(reply: Message) -> bool:
-    return reply.has_error() and reply.error.code in UNDELIVERED
+def _excuse(messages: list[Message], replies: list[Message], reason: str) -> list[Message]:
+    """Replace silence after some messages by an error of ours, which blames nobody."""
+    unanswered = {message.metadata.message_id: message for message in messages}
+    silences = []
+    for reply in replies:
+        if reply.has_error() and reply.error.code in UNDELIVERED:
+            silences.append(reply)
+        else:
+            unanswered.pop(reply.metadata.reply_to_message_id, None)
+    kept = []
+    for reply in replies:
+        if reply not in silences or reply.metadata.reply_to_message_id not in unanswered:
+            kept.append(reply)
+    return kept + [error_reply(message, TROUBLE, reason) for message in unanswered.values()]
 
 
 class RestrictedGrid(ForwardingGrid):

@@ -5,11 +5,11 @@ with `client-id` or `partition-id` of the node's configuration.
 
 All nodes are asked with one push, and all answers are read with one pull. Over the network both
 happen on a thread of their own, so that no round waits for them. A node that stays silent is asked
-again after one minute, two minutes, four minutes, and so on up to an hour.
+again after one minute, two minutes, four minutes, and so on up to an hour. Of the many nodes of
+the simulation engine a few are asked, see `registration.py`.
 """
 
 import logging
-import re
 from collections.abc import Collection, Mapping
 from functools import partial
 from time import monotonic, sleep
@@ -21,6 +21,7 @@ from flwr.serverapp import Grid
 from fedcohort.flower.client import IDENTITY
 from fedcohort.flower.flwr_internals import UNDELIVERED, is_over_network
 from fedcohort.flower.puller import Puller
+from fedcohort.flower.registration import choose_probes, names_by_turn
 from fedcohort.flower.superlink import SuperLink, SuperLinkTrouble
 from fedcohort.flower.verdicts import verdict_of_error
 from fedcohort.flower.workers import Job, Workers
@@ -148,8 +149,22 @@ class NodeNames:
             is_due = self._ask_again_at.get(node, now) <= now
             if not is_known and node not in asked and is_due:
                 strangers.append(node)
+        if strangers and not is_over_network(grid):
+            strangers = self._name_by_turn(nodes, strangers)
         if strangers:
             self._ask(grid, strangers)
+
+    def _name_by_turn(self, nodes: Mapping[int, Any], strangers: list[int]) -> list[int]:
+        """Name nodes of the simulation engine by their turns; return those to ask nevertheless."""
+        expected = names_by_turn(nodes)
+        has_odd_name = any(self.names.get(node, name) != name for node, name in expected.items())
+        probes = choose_probes(expected)
+        if not probes or has_odd_name or any(node in self._silences for node in probes):
+            return strangers
+        if any(node not in self.names for node in probes):
+            return [node for node in strangers if node in probes]
+        self.names.update(expected)
+        return []
 
     def _ask(self, grid: Grid, nodes: Collection[int]) -> None:
         message_type = f"{MessageType.QUERY}.{IDENTITY}"
@@ -269,18 +284,3 @@ def log_lines(lines: list[str], summary: str) -> None:
         lines = [summary]
     for line in lines:
         log.info("%s", line)
-
-
-def natural_key(name: str) -> list[tuple[int, str]]:
-    """Return a sort key that puts client-2 before client-10.
-
-    Every second part is a number. Numbers are compared by their length first, then by their digits.
-    """
-    key = []
-    for position, part in enumerate(re.split(r"([0-9]+)", name)):
-        if position % 2:
-            digits = part.lstrip("0")
-            key.append((len(digits), digits))
-        else:
-            key.append((0, part))
-    return key

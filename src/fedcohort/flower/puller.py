@@ -128,6 +128,11 @@ class Puller:
         self.grid = superlink.grid
         self.downloads: dict[str, Download] = {}  # by message id, of unfinished uploads
         self._downloaders = downloaders
+        self._interrupted: set[str] = set()  # message ids whose downloads met trouble
+
+    def interrupted(self, messages: Iterable[Message]) -> list[Message]:
+        """Return the messages whose replies the SuperLink could not hand out at some time."""
+        return [one for one in messages if one.metadata.message_id in self._interrupted]
 
     def pull(self, message_ids: set[str], end: float) -> tuple[list[Message], dict[str, Failure]]:
         """Return the replies that have arrived, and why others cannot be read.
@@ -196,6 +201,7 @@ class Puller:
                 if not is_transient(error):
                     raise
                 self.superlink.note_trouble("download a reply", error)
+                self._interrupted.add(message_id)
             else:
                 if reply is not None:
                     replies.append(reply)

@@ -103,8 +103,9 @@ class Run:
         # Send the model, and wait until the deadline.
         replies = self.deadline_grid.send_and_receive(messages, timeout=self.timeout)
         self.training.troubles = self.deadline_grid.troubles
-        # A heartbeat from before a client's death must not count as a sign of life.
-        self.registry.refresh(self.grid)
+        # A heartbeat from before a client's death must not count as a sign of life. The round is
+        # over, so a SuperLink in trouble is not waited for.
+        self.registry.refresh(self.grid, patience=0.0)
         # Which replies count? Aggregate them, tell the selector, write the journal.
         new_arrays, metrics = self.strategy.aggregate_train(server_round, replies)
 
@@ -179,7 +180,8 @@ class Run:
 
         journal = Journal(options.folder, done, options.tensorboard, options.from_previous)
         memory = state.get("replies", {}) if state else {}
-        self.training.begin(selector, totals, journal, memory)
+        with checkpoint.restoring(options.folder):
+            self.training.begin(selector, totals, journal, memory)
         self._announce(max(self.num_rounds, done))
         if state is None:
             self._save(0, arrays)  # Before any line of the journal: without it, a run begins anew.

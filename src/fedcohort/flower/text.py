@@ -1,4 +1,6 @@
-"""Text that clients send: short, and harmless when it is printed."""
+"""Text that clients send: short, harmless when it is printed, and in a natural order."""
+
+import re
 
 LONGEST_REASON = 500  # characters
 LONGEST_QUOTE = 100  # characters
@@ -28,3 +30,18 @@ def describe_error(error: BaseException) -> str:
     text = printable(" ".join(str(error)[:LONGEST_REASON].split()))
     name = type(error).__name__
     return f"{name}: {text}"[:LONGEST_REASON] if text else name
+
+
+def natural_key(name: str) -> list[tuple[int, str]]:
+    """Return a sort key that puts client-2 before client-10.
+
+    Every second part is a number. Numbers are compared by their length first, then by their digits.
+    """
+    key = []
+    for position, part in enumerate(re.split(r"([0-9]+)", name)):
+        if position % 2:
+            digits = part.lstrip("0")
+            key.append((len(digits), digits))
+        else:
+            key.append((0, part))
+    return key

@@ -129,9 +129,11 @@ class Training:
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> list[Message]:
         """Let the selector choose a cohort, and return the strategy's messages to it."""
-        # The pause is no part of the round, so nobody has less time because of it.
+        # The pause is no part of the round, so nobody has less time because of it. A look at who
+        # is there without a pause is.
+        called_at = monotonic()
         paused = wait_for_enough(self.registry, grid, self.enough, self.pause)
-        started_at = monotonic()
+        started_at = called_at + paused
         available, resting = self._find_available(server_round)
         probabilities = self._probabilities(server_round, available)
         cohort = self.selector.select(server_round - 1, available)

@@ -12,6 +12,7 @@ from typing import Any
 
 from fedcohort import __version__
 from fedcohort.arrays import Floats
+from fedcohort.files import check_folder
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import SimulationConfig, open_world
 from fedcohort.lab.recorder import AllocationRecorder, Allocations, read_allocations
@@ -201,23 +202,25 @@ def load_or_simulate(
         recorder: Records the probabilities of selectors that have any.
 
     Raises:
-        ValueError: If the folder holds something else, before anything is played.
+        ValueError: If the folder holds something else or is in use, before anything is played.
     """
     settings = {"experiment": experiment, "version": __version__, **config.as_dict()}
-    run_folder.check_simulation_folder(folder, settings, overwrite)
-    if run_folder.has_simulation(folder) and not overwrite:
-        # The folder's settings are equal to ours, so they need not be read again.
-        results = _load_results(folder)
-        _check_shapes(folder, config, results, shapes(config))
-        return Simulation(folder, settings, config, results)
+    check_folder("out", folder)
+    with run_folder.locked(folder):
+        run_folder.check_simulation_folder(folder, settings, overwrite)
+        if run_folder.has_simulation(folder) and not overwrite:
+            # The folder's settings are equal to ours, so they need not be read again.
+            results = _load_results(folder)
+            _check_shapes(folder, config, results, shapes(config))
+            return Simulation(folder, settings, config, results)
 
-    extras = () if recorder is None else (recorder,)
-    results = run(config, on_progress, *extras)
-    run_folder.discard_allocations(folder)  # those of the selectors that were here before
-    run_folder.save_simulation(folder, settings, as_arrays(results))
-    run_folder.write_environment(folder)
-    if recorder is not None:
-        recorder.save(folder, first_round=0)
+        extras = () if recorder is None else (recorder,)
+        results = run(config, on_progress, *extras)
+        run_folder.discard_allocations(folder)  # those of the selectors that were here before
+        run_folder.save_simulation(folder, settings, as_arrays(results))
+        run_folder.write_environment(folder)
+        if recorder is not None:
+            recorder.save(folder, first_round=0)
     return Simulation(folder, settings, config, results)
 
 

@@ -94,6 +94,29 @@ def allocate(log_weights: npt.ArrayLike, cohort_size: int, floor: float = 0.0) -
     return Allocation(inclusion, above_cap(logs, log_cap), log_cap)
 
 
+def allocate_present(log_weights: Floats, size: int, present: Bools | None) -> Allocation:
+    """Allocate by weight among those present, without a floor; all zeros if nobody is asked.
+
+    Args:
+        log_weights: Logarithms of the weights, shape [..., K].
+        size: Number of clients to ask, at most as many as are present.
+        present: Who may be asked, shape [..., K]; None for everyone.
+
+    Returns:
+        The allocation.
+    """
+    batch = log_weights.shape[:-1]
+    if not size:
+        return Allocation(
+            inclusion=np.zeros(log_weights.shape),
+            capped=np.zeros(log_weights.shape, dtype=np.bool_),
+            log_cap=np.full(batch, np.inf),
+        )
+    if present is None:
+        return allocate(log_weights, size)
+    return allocate_among(present, log_weights, size, floors=np.zeros(batch))
+
+
 def allocate_among(
     available: Bools, log_weights: Floats, cohort_size: int, floors: Floats
 ) -> Allocation:

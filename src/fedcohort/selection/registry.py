@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from fedcohort.checks import check_choice
 from fedcohort.rng import RngLike
+from fedcohort.selection.age import Age
 from fedcohort.selection.base import BaseSelector
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.fedcs import FedCS
@@ -193,6 +194,7 @@ SELECTORS: dict[str, Scheme] = {
     "random": Scheme(Random),
     "pow-d": Scheme(PowD, _pow_d),
     "rpow-d": Scheme(LastLoss, _rpow_d),
+    "age": Scheme(Age),
 }
 """Every scheme by name."""
 

@@ -38,6 +38,7 @@ COMPARISON_SETTINGS = "settings.toml"
 DATA_DIGEST = "data.sha256"
 WORLD_DIGEST = "world.sha256"
 RECORDS = "records"
+FIRST_ROUND = "first_round"  # of a chunk of records, beside the arrays
 LABEL_COUNTS = "owners.npz"
 CHECKPOINT_PARTS = ("round", "mode", "engine", "selectors")
 SUMMARY = "summary.csv"
@@ -124,8 +125,11 @@ def load_label_counts(folder: Path) -> Arrays:
 
 
 def save_records(folder: Path, first_round: int, records: Arrays) -> None:
-    """Write the records of some rounds as one chunk, named by its first round."""
-    save_arrays(chunk_path(folder, first_round), records)
+    """Write the records of some rounds as one chunk, named by its first round.
+
+    The chunk holds its first round, too, so that a chunk under another's name is noticed.
+    """
+    save_arrays(chunk_path(folder, first_round), {**records, FIRST_ROUND: np.array(first_round)})
 
 
 def chunk_path(folder: Path, first_round: int) -> Path:
@@ -137,9 +141,15 @@ def load_chunk(path: Path) -> Arrays:
     """Return one chunk of records; every array has its rounds on the first axis.
 
     Raises:
-        ValueError: If the arrays hold no rounds, or not equally many.
+        ValueError: If the arrays hold no rounds, or not equally many, or other rounds than those
+            that the chunk is named by. Chunks of older versions do not say which they hold.
     """
     chunk = load_arrays(path)
+    first_round = chunk.pop(FIRST_ROUND, None)
+    if first_round is not None and not np.array_equal(first_round, int(path.stem)):
+        raise ValueError(
+            f"{path} must hold rounds from {int(path.stem)} on, got those from {first_round} on"
+        )
     lengths = {name: len(values) if values.ndim else 0 for name, values in chunk.items()}
     if len(set(lengths.values())) != 1 or 0 in lengths.values():
         raise ValueError(

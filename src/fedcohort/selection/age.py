@@ -1,0 +1,83 @@
+"""Age: the longer a client has not been heard of, the likelier it is asked.
+
+The age of a client in round t is t - s, where s is the round of its last success, and t + 1 if
+there was none. The cohort is drawn with inclusion probabilities in proportion to the ages,
+capped at 1. Being asked in vain does not make a client younger: only an update that arrived does.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from fedcohort.arrays import Bools, Floats, Ints, pick, place
+from fedcohort.rng import RngLike
+from fedcohort.selection.allocation import Allocation, allocate_present
+from fedcohort.selection.availability import present_mask, reachable_size
+from fedcohort.selection.base import BaseSelector
+from fedcohort.selection.protocol import Outcome
+from fedcohort.selection.sampling import systematic
+
+
+class Age(BaseSelector):
+    """Ask clients in proportion to how long they have not been heard of.
+
+    A client that joins has never been heard of, so it is asked soon.
+
+    Args:
+        num_clients: Number of clients in the federation, K.
+        cohort_size: Number of clients to ask in each round, k.
+        rng: Seed, generator, or a sequence of seeds for runs in lock-step.
+
+    Attributes:
+        last_heard: Round of each client's last success, -1 for never, shape [..., K].
+
+    Raises:
+        ValueError: If a size is out of bounds.
+
+    Examples:
+        >>> selector = Age(4, 2, rng=0)
+        >>> cohort = selector.select(0)
+        >>> selector.update(Outcome(cohort, success=[1, 1]))
+        >>> sorted(selector.inclusion(1).round(3).tolist())
+        [0.333, 0.333, 0.667, 0.667]
+    """
+
+    has_inclusion = True
+    client_arrays = ("last_heard",)
+
+    def __init__(self, num_clients: int, cohort_size: int, *, rng: RngLike) -> None:
+        super().__init__(num_clients, cohort_size, rng=rng)
+        self.last_heard: Floats = np.full(self.shape, -1.0)
+
+    def choose(self, round: int, size: int, present: Bools | None) -> tuple[Ints, Floats]:
+        """Draw with exact probabilities in proportion to the ages."""
+        inclusion = self._allocate(round, size, present).inclusion
+        clients = systematic(inclusion, self.rng, size)
+        return clients, pick(inclusion, clients)
+
+    def learn(self, outcome: Outcome) -> None:
+        """Note the round for the clients whose update arrived."""
+        clients = outcome.cohort.clients
+        before = pick(self.last_heard, clients)
+        heard = np.where(outcome.success > 0, float(outcome.cohort.round), before)
+        place(self.last_heard, clients, heard)
+
+    def newcomers(self, name: str, count: int) -> Floats:
+        """Return -1: clients that join have never been heard of."""
+        return np.full((*self.batch, count), -1.0)
+
+    def ages(self, round: int) -> Floats:
+        """Return the age of every client in a round, [..., K]: between 1 and round + 1."""
+        return np.clip(round - self.last_heard, 1.0, round + 1.0)
+
+    def allocation(self, round: int, available: npt.ArrayLike | None = None) -> Allocation:
+        """Return every client's inclusion probability without a draw.
+
+        Args:
+            round: The round, counted from 0.
+            available: Who may be asked, as for `select`; the others get 0.
+        """
+        present = present_mask(available, self.num_clients, self.batch)
+        return self._allocate(round, reachable_size(self.cohort_size, present), present)
+
+    def _allocate(self, round: int, size: int, present: Bools | None) -> Allocation:
+        return allocate_present(np.log(self.ages(round)), size, present)

@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+
+from fedcohort.selection.age import Age
+from fedcohort.selection.protocol import Outcome
+
+
+def tell(selector, round, clients, success):
+    """Play a round in which exactly these clients can be asked."""
+    cohort = selector.select(round, clients)
+    selector.update(Outcome(cohort, success))
+
+
+def test_probabilities_of_a_case_worked_by_hand():
+    # K = 4, k = 2. Round 0: 0 and 1 are asked, 0 answers. Round 1: 0 and 2, 2 answers.
+    # In round 2 client 0 was heard in round 0 (age 2), 2 in round 1 (age 1), and 1 and 3 never
+    # (age 2 + 1 = 3); that 1 was asked in vain changes nothing. The ages sum to 9:
+    # p = 2 * (2, 3, 1, 3) / 9.
+    selector = Age(4, 2, rng=0)
+    tell(selector, 0, [0, 1], [1, 0])
+    tell(selector, 1, [0, 2], [0, 1])
+    assert selector.ages(2).tolist() == [2, 3, 1, 3]
+    np.testing.assert_allclose(selector.inclusion(2), np.array([4, 6, 2, 6]) / 9, rtol=1e-14)
+
+
+def test_a_client_whose_age_outweighs_the_cohort_is_asked_for_certain():
+    # K = 3, k = 2. Clients 0 and 1 answer in rounds 0 to 8, client 2 never does. In round 9 the
+    # ages are 1, 1 and 10: client 2 would get 20/12 > 1, so it gets 1, and the others 1/2 each.
+    selector = Age(3, 2, rng=0)
+    for round in range(9):
+        tell(selector, round, [0, 1], [1, 1])
+    np.testing.assert_allclose(selector.inclusion(9), [0.5, 0.5, 1.0], rtol=1e-14)
+    assert selector.allocation(9).capped.tolist() == [False, False, True]
+
+
+def test_in_the_first_round_everyone_has_the_same_chance():
+    np.testing.assert_allclose(Age(10, 4, rng=0).inclusion(0), 0.4, rtol=1e-14)
+
+
+def test_only_those_available_share_the_probability():
+    # Ages in round 2 as above, but client 1 is away: p = 2 * (2, 0, 1, 3) / 6.
+    selector = Age(4, 2, rng=0)
+    tell(selector, 0, [0, 1], [1, 0])
+    tell(selector, 1, [0, 2], [0, 1])
+    np.testing.assert_allclose(selector.inclusion(2, [0, 2, 3]), [2 / 3, 0, 1 / 3, 1], rtol=1e-14)
+
+
+def test_newcomers_were_never_heard_of():
+    selector = Age(3, 2, rng=0)
+    tell(selector, 0, [0, 1], [1, 1])
+    selector.join(1)
+    assert selector.ages(1).tolist() == [1, 1, 2, 2]
+
+
+def test_rounds_that_were_skipped_count():
+    selector = Age(3, 2, rng=0)
+    tell(selector, 4, [0, 1], [1, 1])
+    assert selector.ages(10).tolist() == [6, 6, 11]
+
+
+@pytest.mark.parametrize("heard", [50.0, np.inf, -np.inf])
+def test_ages_stay_within_one_and_the_rounds_played_whatever_a_state_says(heard):
+    selector = Age(3, 2, rng=0)
+    state = selector.state_dict()
+    state["last_heard"][0] = heard
+    selector.load_state_dict(state)
+    assert selector.ages(7)[0] == (8.0 if heard < 0 else 1.0)
+    assert selector.select(7).clients.shape == (2,)
