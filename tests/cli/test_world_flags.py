@@ -206,7 +206,7 @@ def test_a_recorded_world_may_have_fewer_clients_than_there_are_classes(call, tm
 
 MARKOV = (
     "--rates",
-    "0.2,0.5",
+    "0.1,0.3",
     "--world",
     "markov",
     "--world-option",

@@ -54,6 +54,13 @@ def make_groups(conditions: Conditions) -> World:
 def group_of(num_clients: int, num_groups: int) -> npt.NDArray[np.int64]:
     """Return the group of every client: they are dealt in turn, so groups cut across classes.
 
+    Args:
+        num_clients: Number of clients, K.
+        num_groups: Number of groups.
+
+    Returns:
+        The group of each client [K], counted from 0.
+
     Examples:
         >>> from fedcohort.world.groups import group_of
         >>> group_of(5, num_groups=2).tolist()
