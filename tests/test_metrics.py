@@ -12,14 +12,17 @@ from fedcohort.metrics import (
     class_quartiles,
     corrected_bound,
     first_at,
+    gap,
     jain,
     paper_bound,
     robust_bound,
     spare_and_floors,
     success_ratio,
     theorem_holds,
+    worst,
 )
 
+NAN = float("nan")
 ROUNDS = 2500
 FRACTIONS = {
     "0": np.zeros(ROUNDS),
@@ -276,3 +279,11 @@ def test_the_theorem_covers_constant_floors_but_neither_no_floor_nor_the_growing
 def test_the_first_round_at_a_target_counts_from_one_and_skips_rounds_without_a_value():
     curves = np.array([[np.nan, 0.6, 0.1], [0.5, 0.2, 0.2], [np.nan, 0.9, 0.3]])
     np.testing.assert_array_equal(first_at(curves, 0.5), [2, 1, np.nan])
+
+
+def test_the_worst_group_and_the_gap_are_those_worked_out_by_hand():
+    accuracy = np.array([[0.5, 0.75, 0.25], [NAN, 0.5, 0.875], [NAN, NAN, NAN]])
+    np.testing.assert_array_equal(worst(accuracy), [0.25, 0.5, NAN])
+    np.testing.assert_array_equal(gap(accuracy), [0.5, 0.375, NAN])
+    assert worst(accuracy[0]) == 0.25
+    assert gap(accuracy[0, :1]) == 0

@@ -53,6 +53,38 @@ def jain(counts: Ints) -> Floats:
     return np.asarray(index)
 
 
+def worst(accuracy: Floats) -> Floats:
+    """Return the lowest accuracy over groups: that of the group which is left out most.
+
+    Args:
+        accuracy: Accuracy on the test samples of each group, [..., G]; nan where it has none.
+
+    Returns:
+        Lowest accuracy [...], nan where no group has test samples.
+
+    Examples:
+        >>> worst(np.array([[0.5, 0.25, np.nan], [0.75, 1.0, 0.5]])).tolist()
+        [0.25, 0.5]
+    """
+    return np.asarray(np.fmin.reduce(accuracy, axis=-1))
+
+
+def gap(accuracy: Floats) -> Floats:
+    """Return how far the group with the lowest accuracy is behind the one with the highest.
+
+    Args:
+        accuracy: Accuracy on the test samples of each group, [..., G]; nan where it has none.
+
+    Returns:
+        Highest minus lowest accuracy [...], nan where no group has test samples.
+
+    Examples:
+        >>> gap(np.array([[0.5, 0.25, np.nan], [0.75, 1.0, 0.5]])).tolist()
+        [0.25, 0.5]
+    """
+    return np.asarray(np.fmax.reduce(accuracy, axis=-1) - np.fmin.reduce(accuracy, axis=-1))
+
+
 def class_quartiles(counts: Ints, classes: Ints) -> Floats:
     """Return the quartiles of the selections within each class, averaged over runs.
 

@@ -127,6 +127,66 @@ def test_an_update_that_is_rejected_wastes_the_bytes_of_two_models(make_trial):
     np.testing.assert_array_equal(records["wasted_bytes"], models * trial.engine.model_bytes)
 
 
+def test_accuracy_is_recorded_by_class_of_clients_and_by_label(make_trial):
+    trial = make_trial(evaluate_every=3)
+    trial.run()
+    records = run_folder.load_records(trial.folder)
+    by_class, by_label = records["class_accuracy"], records["label_accuracy"]
+    assert by_class.dtype == by_label.dtype == np.float32
+    assert by_class.shape == by_label.shape == (8, 8, 4)
+    tested = [2, 5, 7]  # every third round and the last
+    for values in (by_class, by_label):
+        has_test = ~np.isnan(values).all(axis=(1, 2))
+        assert np.flatnonzero(has_test).tolist() == tested
+
+    rates = run_folder.load_class_rates(trial.folder)
+    np.testing.assert_allclose(rates, [0.1, 0.3, 0.6, 0.9])
+    for position, key in enumerate(trial.keys):
+        owners = deal_samples(trial.config, DATA, key.partition, key.seed)
+        for number in range(4):
+            own = np.concatenate(owners.test[2 * number : 2 * number + 2])  # blocks of two clients
+            expected = trial.engine.evaluate(own).accuracy[position]
+            assert by_class[-1, position, number] == np.float32(expected)
+        tests = np.concatenate(owners.test)
+        for label in range(4):
+            own = tests[DATA.y[tests] == label]
+            expected = trial.engine.evaluate(own).accuracy[position]
+            assert by_label[-1, position, label] == np.float32(expected)
+
+
+def test_accuracy_by_class_is_the_same_in_a_run_that_was_resumed(tmp_path):
+    whole = Trial(make_config(), DATA, tmp_path / "whole")
+    whole.run()
+    part = Trial(make_config(), DATA, tmp_path / "part")
+    rounds = iter(range(1, 9))
+    part.run(should_stop=lambda: next(rounds) == 4)
+    resumed = Trial(make_config(), DATA, tmp_path / "part")
+    resumed.restore()
+    assert resumed.done == 4
+    resumed.run()
+    expected = run_folder.load_records(whole.folder)
+    found = run_folder.load_records(resumed.folder)
+    assert found.keys() == expected.keys()
+    for name in ("class_accuracy", "label_accuracy"):
+        np.testing.assert_array_equal(found[name], expected[name])
+
+
+def test_a_run_of_an_older_version_goes_on_with_what_it_recorded(tmp_path):
+    trial = Trial(make_config(), DATA, tmp_path / "run")
+    rounds = iter(range(1, 9))
+    trial.run(should_stop=lambda: next(rounds) == 3)
+    old = run_folder.load_records(trial.folder)
+    del old["class_accuracy"], old["label_accuracy"]
+    run_folder.save_records(trial.folder, 0, old)
+
+    resumed = Trial(make_config(), DATA, tmp_path / "run")
+    resumed.restore()
+    resumed.run()
+    records = run_folder.load_records(trial.folder)
+    assert records.keys() == old.keys()
+    assert len(records["accuracy"]) == 8
+
+
 def test_probabilities_are_recorded_before_every_round_with_the_quota_of_that_round(make_trial):
     trial = make_trial(selectors=("e3cs-inc",))
     trial.run()

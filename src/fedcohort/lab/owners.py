@@ -1,7 +1,10 @@
 """Which samples each client of a comparison owns."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from fedcohort.arrays import Ints
 from fedcohort.data import PARTITIONS, Dataset, reserve
@@ -20,6 +23,16 @@ class Owners:
 
     train: list[Ints]
     test: list[Ints]
+
+    @cached_property
+    def test_samples(self) -> Ints:
+        """The test samples of all clients, one array that all runs share."""
+        return np.concatenate(self.test)
+
+    @cached_property
+    def test_owners(self) -> Ints:
+        """The client that owns each of the test samples."""
+        return np.repeat(np.arange(len(self.test)), [len(part) for part in self.test])
 
 
 def deal_samples(config: ComparisonConfig, data: Dataset, partition: str, seed: int) -> Owners:

@@ -14,6 +14,8 @@ from fedcohort.selection.protocol import NOBODY
 PER_RUN = ("accuracy", "loss", "seconds", "wasted_seconds", "wasted_bytes")  # [T, runs]
 PER_CLIENT = ("clients", "arrived", "valid")  # [T, runs, k]
 OFFICIAL = "official_accuracy"  # [T, runs], only if it was asked for
+CLASS_ACCURACY = "class_accuracy"  # [T, runs, classes of clients], not in older folders
+LABEL_ACCURACY = "label_accuracy"  # [T, runs, labels], not in older folders
 
 
 def check_records(config: ComparisonConfig, records: Mapping[str, Any], path: Path) -> None:
@@ -35,6 +37,9 @@ def check_records(config: ComparisonConfig, records: Mapping[str, Any], path: Pa
             raise ValueError(f"{path} must hold {name} of every round, got {', '.join(records)}")
     if OFFICIAL in records:
         shapes[OFFICIAL] = (runs,)
+    for name in (CLASS_ACCURACY, LABEL_ACCURACY):
+        if name in records:
+            shapes[name] = (runs, max(1, records[name].shape[-1]))
 
     for name, shape in shapes.items():
         values = records[name]

@@ -15,11 +15,13 @@ from fedcohort.files import digest_file
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.owners import Owners, deal_samples
+from fedcohort.lab.record_checks import CLASS_ACCURACY, LABEL_ACCURACY
 from fedcohort.lab.recorder import AllocationRecorder
+from fedcohort.lab.reliability import reliability
 from fedcohort.lab.runs import RunKey, count_runs, run_keys
 from fedcohort.lab.trial_state import restore_trial, trial_state
 from fedcohort.lab.trial_world import RunsWorld, open_runs_world
-from fedcohort.learning import Engine, Options, Run, Sgd, make_model
+from fedcohort.learning import Engine, Evaluation, Options, Run, Sgd, make_model
 from fedcohort.memory import check_memory
 from fedcohort.rounds import Record, play
 from fedcohort.selection.lockstep import Lockstep
@@ -62,9 +64,16 @@ class Trial:
         for pair, owners in self.owners.items():
             self.label_counts[pair] = label_counts(data.y, owners.train, data.num_classes)
 
+        module = make_model(config.model, data.x.shape[1:], data.num_classes, config.first_seed)
+        self.model_bytes = 4 * sum(weights.numel() for weights in module.parameters())
+        world = self.open_world()
+        self.success_rates = world.success_rates
+        self.reliability = reliability(config, world.rates_by_owners)
+        classes = np.broadcast_to(self.reliability.classes, (len(self.owners), config.clients))
+        self.classes = dict(zip(self.owners, classes, strict=True))
+
         self.official_samples: Ints | None = None
         self.engine = self._make_engine(data)
-        self.success_rates = self.open_world().success_rates
         self.selector = self._make_selectors()
 
     def _make_engine(self, data: Dataset) -> Engine:
@@ -87,9 +96,7 @@ class Trial:
         models = {}
         for seed in {key.seed for key in self.keys}:
             models[seed] = make_model(config.model, images.shape[1:], data.num_classes, seed)
-        # Runs of one partition and seed share their test samples.
-        tests = {pair: np.concatenate(owners.test) for pair, owners in self.owners.items()}
-        runs = [self._make_run(key, tests[key.partition, key.seed]) for key in self.keys]
+        runs = [self._make_run(key) for key in self.keys]
         return Engine(
             [models[key.seed] for key in self.keys],
             torch.from_numpy(np.ascontiguousarray(images, dtype=np.float32)),
@@ -106,16 +113,19 @@ class Trial:
             ),
         )
 
-    def _make_run(self, key: RunKey, test: Ints) -> Run:
+    def _make_run(self, key: RunKey) -> Run:
+        owners = self.owners[key.partition, key.seed]
         return Run(
             key.seed,
-            self.owners[key.partition, key.seed].train,
-            test,
+            owners.train,
+            owners.test_samples,
             local_epochs(self.config.clients, key.seed, self.config.epochs),
             key.mu,
             key.aggregation,
             self.config.server_rate,
             self.config.server_momentum,
+            test_owners=owners.test_owners,
+            classes=self.classes[key.partition, key.seed],
         )
 
     def _make_selectors(self) -> Lockstep:
@@ -157,9 +167,7 @@ class Trial:
 
     def open_world(self) -> RunsWorld:
         """Return what every client of every run would do, from the first round on."""
-        return open_runs_world(
-            self.config, self.keys, self.owners, self.label_counts, self.engine.model_bytes
-        )
+        return open_runs_world(self.config, self.keys, self.label_counts, self.model_bytes)
 
     def restore(self, state: dict[str, Any] | None = None) -> None:
         """Go on from a checkpoint.
@@ -197,6 +205,7 @@ class Trial:
             self._save_checkpoint(self.done)  # Before any record: without it, a run begins anew.
         recorder = AllocationRecorder(config.rounds)
         self._record_allocations(recorder, self.done)
+        recorded = self._recorded_names()
         rows: list[dict[str, Any]] = []
         world = self.open_world()
         records = play(
@@ -209,13 +218,12 @@ class Trial:
             available=world.available,
         )
         for done, record in enumerate(records, start=self.done + 1):
-            accuracy, loss = self._evaluate(done)
-            row = self._make_row(record, accuracy, loss)
+            row = self._make_row(record, self._evaluate(done))
             if self.official_samples is not None:
                 row["official_accuracy"] = self._evaluate_official(self.official_samples, done)
-            rows.append(row)
+            rows.append({name: row[name] for name in recorded or row})
             if on_round:
-                on_round(done, accuracy)
+                on_round(done, row["accuracy"])
 
             is_last = done == config.rounds
             is_stopped = should_stop is not None and should_stop()
@@ -237,6 +245,17 @@ class Trial:
         first_seed = self.config.first_seed
         counts = {name: self.label_counts[name, first_seed] for name in self.config.partitions}
         run_folder.save_label_counts(self.folder, counts)
+        run_folder.save_class_rates(self.folder, self.reliability.rates)
+
+    def _recorded_names(self) -> list[str]:
+        """Return what the rounds before recorded; nothing if there are none.
+
+        A run that an older version began goes on with what it recorded, so that all rounds of a
+        folder hold the same.
+        """
+        if not self.done:
+            return []
+        return list(run_folder.load_chunk(run_folder.chunk_path(self.folder, 0)))
 
     def _record_allocations(self, recorder: AllocationRecorder, round: int) -> None:
         """Record how likely clients are to be asked; who is offline would not be."""
@@ -245,20 +264,19 @@ class Trial:
         for name, selector in zip(self.config.selectors, self.selector.selectors, strict=True):
             recorder.record(name, selector, round)
 
-    def _evaluate(self, done: int) -> tuple[Floats, Floats]:
-        """Return accuracy and loss of every run, nan in rounds without a test."""
+    def _evaluate(self, done: int) -> Evaluation:
+        """Return how well every run does, nan in rounds without a test."""
         if done == self.config.rounds or done % self.config.evaluate_every == 0:
             return self.engine.evaluate()
-        untested = np.full(len(self.keys), np.nan)
-        return untested, untested
+        return self.engine.untested()
 
     def _evaluate_official(self, samples: Ints, done: int) -> Floats:
         """Return the accuracy on the data set's own test set, nan in rounds without that test."""
         if done == self.config.rounds or done % self.config.official_every == 0:
-            return self.engine.evaluate(samples)[0]
+            return self.engine.evaluate(samples).accuracy
         return np.full(len(self.keys), np.nan)
 
-    def _make_row(self, record: Record, accuracy: Floats, loss: Floats) -> dict[str, Any]:
+    def _make_row(self, record: Record, tested: Evaluation) -> dict[str, Any]:
         """Return what is recorded of a round.
 
         A model that is sent in vain wastes its bytes once; an update that is rejected wastes them
@@ -271,8 +289,10 @@ class Trial:
             "clients": _widen(record.cohort.clients.astype(np.int32), width, fill=NOBODY),
             "arrived": _widen(record.arrived, width, fill=False),
             "valid": _widen(record.valid, width, fill=False),
-            "accuracy": accuracy,
-            "loss": loss,
+            "accuracy": tested.accuracy,
+            "loss": tested.loss,
+            CLASS_ACCURACY: tested.class_accuracy.astype(np.float32),
+            LABEL_ACCURACY: tested.label_accuracy.astype(np.float32),
             "seconds": record.seconds,
             "wasted_seconds": record.wasted,
             "wasted_bytes": (lost + 2 * rejected) * self.engine.model_bytes,

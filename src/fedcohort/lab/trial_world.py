@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from fedcohort.arrays import Bools, Floats, Ints
 from fedcohort.lab.config import ComparisonConfig, open_world
-from fedcohort.lab.owners import Owners
 from fedcohort.lab.runs import RunKey
 from fedcohort.world.durations import local_epochs, timed
 
@@ -21,18 +20,19 @@ class RunsWorld:
     Attributes:
         seconds: Rows [R, K], one per round: after how many seconds each client answers.
         success_rates: How often each client answers, [K] or [R, K].
+        rates_by_owners: The same, [K] or [P, K] for the P pairs of partition and seed.
         available: Rows [R, K] of who is online; None if the server does not know.
     """
 
     seconds: Iterator[Floats]
     success_rates: Floats
+    rates_by_owners: Floats
     available: Iterator[Bools] | None
 
 
 def open_runs_world(
     config: ComparisonConfig,
     keys: Sequence[RunKey],
-    owners: Mapping[tuple[str, int], Owners],
     label_counts: Mapping[tuple[str, int], Ints],
     model_bytes: int,
 ) -> RunsWorld:
@@ -45,14 +45,14 @@ def open_runs_world(
     Args:
         config: The comparison.
         keys: The runs.
-        owners: Which samples each client owns, by partition and seed.
-        label_counts: How many samples of each label each client owns [K, C], likewise.
+        label_counts: How many samples of each label each client owns [K, C], by partition and
+            seed.
         model_bytes: Size of the model.
 
     Raises:
         ValueError: If the world cannot be played.
     """
-    pairs = sorted(owners)
+    pairs = list(label_counts)
     seeds = [seed for _, seed in pairs]
     epochs = local_epochs(config.clients, seeds, config.epochs)
     counts = np.stack([label_counts[pair] for pair in pairs])
@@ -75,7 +75,7 @@ def open_runs_world(
     available = None
     if world.available is not None:
         available = _expand(world.available, position)
-    return RunsWorld(_expand(rows, position), success_rates, available)
+    return RunsWorld(_expand(rows, position), success_rates, world.success_rates, available)
 
 
 def _expand(rows: Iterator[npt.NDArray[Any]], position: Ints) -> Iterator[npt.NDArray[Any]]:

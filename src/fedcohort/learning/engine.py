@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from fedcohort.aggregation.registry import AGGREGATIONS
 from fedcohort.aggregation.server import server_step
 from fedcohort.arrays import Bools, Floats, Ints
-from fedcohort.learning.evaluation import Evaluator
+from fedcohort.learning.evaluation import Evaluation, Evaluator
 from fedcohort.learning.inputs import check_inputs
 from fedcohort.learning.memory import check_training_memory
 from fedcohort.learning.options import PRECISIONS, Options, find_device
@@ -63,9 +63,9 @@ class Engine:
         >>> engine = Engine([model], x, y, [run], Sgd(), Options(mode="one-by-one"))
         >>> engine.train(0, np.array([[0, 1]]), np.array([[True, False]])).valid
         array([[ True, False]])
-        >>> accuracy, loss = engine.evaluate()
-        >>> accuracy.shape, loss.shape
-        ((1,), (1,))
+        >>> tested = engine.evaluate()
+        >>> tested.accuracy.shape, tested.loss.shape, tested.label_accuracy.shape
+        ((1,), (1,), (1, 3))
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class Engine:
 
         return np.stack(self.workers.map(run_losses, range(len(runs))))
 
-    def evaluate(self, samples: Ints | None = None) -> tuple[Floats, Floats]:
+    def evaluate(self, samples: Ints | None = None) -> Evaluation:
         """Return the accuracy and the mean loss of every run's model.
 
         Args:
@@ -173,17 +173,13 @@ class Engine:
                 own test samples.
 
         Returns:
-            Accuracy [R] and mean loss [R].
+            Accuracy and mean loss, [R] each, and the accuracy by class of clients and by label.
         """
+        return self._evaluator.evaluate(self.models, self.runs, samples)
 
-        def accuracy_and_loss(run: int) -> Tensor:
-            tested = self.runs[run].test if samples is None else samples
-            losses, correct = self._evaluator.test_outputs(self.models[run], tested)
-            return torch.stack([correct.double().mean(), losses.double().mean()])
-
-        results = self.workers.map(accuracy_and_loss, range(len(self.runs)))
-        accuracy, loss = torch.stack(results).cpu().numpy().T
-        return accuracy, loss
+    def untested(self) -> Evaluation:
+        """Return an evaluation of the same shapes that knows nothing: all values are nan."""
+        return self._evaluator.untested(self.runs)
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return everything that training changes: models [R, P] and velocity [R, P]."""

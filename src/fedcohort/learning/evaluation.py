@@ -1,16 +1,59 @@
 """Losses and predictions of models on samples."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from fedcohort.arrays import Ints
+from fedcohort.arrays import Floats, Ints
 from fedcohort.learning.compilation import compile_at_first_call
 from fedcohort.learning.layers import for_many_models
+from fedcohort.learning.run import Run
 from fedcohort.learning.weights import make_forward
 from fedcohort.learning.workers import Workers
 
 EVALUATION_BATCH = 2500
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """How well the models of R runs do on their test samples.
+
+    Attributes:
+        accuracy: Share of the samples that each model classifies correctly, [R].
+        loss: Mean loss of each model, [R].
+        class_accuracy: Accuracy on the samples of each class of clients, [R, G]; nan where a class
+            owns none of them.
+        label_accuracy: Accuracy on the samples of each label, [R, C]; nan where there are none.
+    """
+
+    accuracy: Floats
+    loss: Floats
+    class_accuracy: Floats
+    label_accuracy: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class _TestSet:
+    """Samples that runs are tested on, gathered once on the device.
+
+    Attributes:
+        arrays: The arrays it was made from. They are kept, so that no other array gets their ids.
+        x: Inputs [n, ...], ready for the forward pass.
+        y: Labels [n].
+        cells: Where each sample stands in a table of classes of clients by labels, [n], as
+            class * C + label.
+        sizes: Number of samples in each cell of that table, [G, C].
+    """
+
+    arrays: tuple[Ints | None, ...]
+    x: Tensor
+    y: Tensor
+    cells: Tensor
+    sizes: Ints
 
 
 class Evaluator:
@@ -35,21 +78,73 @@ class Evaluator:
         if compiled:
             module = for_many_models(workers.module().eval())
             self._compiled_forward = compile_at_first_call(make_forward(module))
-        self._test_data: dict[int, tuple[Ints, Tensor, Tensor]] = {}
+        self._num_labels = int(y.max()) + 1
+        self._test_sets: dict[tuple[int, ...], _TestSet] = {}
 
     def outputs(self, weights: Tensor, samples: Ints) -> tuple[Tensor, Tensor]:
         """Return the loss [n] of weights [P] on samples [n], and where they are right [n]."""
         return self._outputs(weights, *self._gather(samples))
 
-    def test_outputs(self, weights: Tensor, samples: Ints) -> tuple[Tensor, Tensor]:
-        """Return the same, and keep the samples: runs that share a test set gather it once."""
-        key = id(samples)
-        if key not in self._test_data:
-            x, y = self._gather(samples)
-            # Keep the array as well, so that no other array gets its id.
-            self._test_data[key] = (samples, x, y)
-        _, x, y = self._test_data[key]
-        return self._outputs(weights, x, y)
+    def evaluate(
+        self, models: Tensor, runs: Sequence[Run], samples: Ints | None = None
+    ) -> Evaluation:
+        """Return how well the models [R, P] of the runs do, in one pass over their test samples.
+
+        Args:
+            models: Weights of each run's model.
+            runs: The R runs.
+            samples: Samples to test all runs on. They have no owner, so no class of clients. By
+                default each run's own test samples.
+        """
+        num_classes = max(run.num_classes for run in runs)
+        test_sets = [self._test_set(run, samples, num_classes) for run in runs]
+
+        def test(run: int) -> Tensor:
+            tested = test_sets[run]
+            losses, correct = self._outputs(models[run], tested.x, tested.y)
+            right = correct.double()
+            # Sums of ones are exact, whatever the order in which a device adds.
+            counts = right.new_zeros(tested.sizes.size).index_add_(0, tested.cells, right)
+            return torch.cat([torch.stack([right.mean(), losses.double().mean()]), counts])
+
+        results = torch.stack(self.workers.map(test, range(len(runs)))).cpu().numpy()
+        sizes = np.stack([tested.sizes for tested in test_sets])
+        correct = results[:, 2:].reshape(sizes.shape)
+        by_class = _shares(correct.sum(axis=2), sizes.sum(axis=2))
+        if samples is not None:
+            by_class = np.full(by_class.shape, np.nan)
+        by_label = _shares(correct.sum(axis=1), sizes.sum(axis=1))
+        return Evaluation(results[:, 0], results[:, 1], by_class, by_label)
+
+    def untested(self, runs: Sequence[Run]) -> Evaluation:
+        """Return nan for everything that `evaluate` tells about the runs."""
+        nothing = np.full(len(runs), np.nan)
+        num_classes = max(run.num_classes for run in runs)
+        by_class = np.full((len(runs), num_classes), np.nan)
+        by_label = np.full((len(runs), self._num_labels), np.nan)
+        return Evaluation(nothing, nothing, by_class, by_label)
+
+    def _test_set(self, run: Run, samples: Ints | None, num_classes: int) -> _TestSet:
+        """Return the samples on the device; runs that share a test set gather it once."""
+        arrays: tuple[Ints | None, ...] = (run.test, run.test_owners, run.classes)
+        if samples is not None:
+            arrays = (samples, None, None)
+        key = tuple(map(id, arrays))
+        if key not in self._test_sets:
+            tested = run.test if samples is None else samples
+            x, y = self._gather(tested)
+            cells = y.cpu().numpy().copy()
+            if samples is None:
+                cells += run.test_classes * self._num_labels
+            sizes = np.bincount(cells, minlength=num_classes * self._num_labels)
+            self._test_sets[key] = _TestSet(
+                arrays,
+                x,
+                y,
+                torch.from_numpy(cells).to(y.device),
+                sizes.reshape(num_classes, self._num_labels),
+            )
+        return self._test_sets[key]
 
     def _gather(self, samples: Ints) -> tuple[Tensor, Tensor]:
         """Return inputs and labels of the samples, ready for the forward pass."""
@@ -77,6 +172,13 @@ class Evaluator:
             losses.append(cross_entropy(logits, labels, reduction="none"))
             correct.append(logits.argmax(dim=1) == labels)
         return torch.cat(losses), torch.cat(correct)
+
+
+def _shares(correct: Floats, sizes: Ints) -> Floats:
+    """Return correct / sizes, nan where there is nothing to test."""
+    with np.errstate(invalid="ignore"):
+        shares: Floats = correct / sizes
+    return shares
 
 
 def _fast_layout(x: Tensor) -> Tensor:

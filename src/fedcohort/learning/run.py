@@ -23,9 +23,13 @@ class Run:
         aggregation: Name of the rule in `AGGREGATIONS` that combines the updates.
         server_rate: Factor of the aggregated update.
         server_momentum: Momentum of the server's step; 0 for none.
+        test_owners: Client that owns each test sample, [len(test)].
+        classes: Class of each client, from 0, [K], by which the test samples of `test_owners` are
+            told apart; by default all are of one class.
 
     Raises:
-        ValueError: If a client has no samples, or a value is out of bounds.
+        ValueError: If a client has no samples, a value is out of bounds, or clients have classes
+            but test samples no owners.
 
     Examples:
         >>> import numpy as np
@@ -43,6 +47,8 @@ class Run:
     aggregation: str = "paper"
     server_rate: float = 1.0
     server_momentum: float = 0.0
+    test_owners: Ints | None = None
+    classes: Ints | None = None
 
     def __post_init__(self) -> None:
         check_choice("aggregation", self.aggregation, AGGREGATIONS)
@@ -51,6 +57,19 @@ class Run:
         if not len(self.test):
             raise ValueError("test must hold at least one sample, got none")
         self._check_epochs()
+        self._check_classes()
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes of clients, G; 1 if they have none."""
+        return 1 if self.classes is None else int(self.classes.max()) + 1
+
+    @property
+    def test_classes(self) -> Ints:
+        """Class of the client that owns each test sample, [len(test)]; 0 if there are none."""
+        if self.classes is None or self.test_owners is None:
+            return np.zeros(len(self.test), dtype=np.int64)
+        return self.classes[self.test_owners]
 
     @property
     def shares(self) -> Floats:
@@ -72,3 +91,16 @@ class Run:
         fractional = epochs[epochs != np.floor(epochs)]
         if fractional.size:
             raise ValueError(f"epochs must be whole numbers, got {fractional[0]}")
+
+    def _check_classes(self) -> None:
+        num_clients = len(self.train)
+        if self.test_owners is not None:
+            check_array("test_owners", self.test_owners, (len(self.test),), 0, num_clients - 1)
+        if self.classes is None:
+            return
+        check_array("classes", self.classes, (num_clients,), 0, num_clients - 1)
+        if self.test_owners is None:
+            raise ValueError(
+                "test_owners must name the owner of every test sample where clients have classes, "
+                "got None"
+            )

@@ -1,7 +1,7 @@
 """What a run folder holds. Only this package knows the names and formats of its files.
 
     comparison     settings.toml, environment.json, data.sha256, records/, allocations/,
-                   owners.npz, checkpoint.safetensors and the one before it,
+                   owners.npz, classes.npz, checkpoint.safetensors and the one before it,
                    checkpoint.previous.safetensors, summary.csv, mlflow.json;
                    world.sha256 if the world is recorded;
                    cost.json too in a part of a reproduction
@@ -28,6 +28,7 @@ from fedcohort.lab.folder.checkpoint import (
 )
 from fedcohort.lab.folder.comparison import (
     CHECKPOINT_PARTS,
+    CLASS_RATES,
     COMPARISON_FILES,
     COMPARISON_SETTINGS,
     COST,
@@ -43,6 +44,7 @@ from fedcohort.lab.folder.comparison import (
     discard_comparison,
     has_comparison,
     load_chunk,
+    load_class_rates,
     load_comparison_checkpoint,
     load_label_counts,
     load_records,
@@ -50,6 +52,7 @@ from fedcohort.lab.folder.comparison import (
     read_data_digest,
     read_mlflow_runs,
     read_settings,
+    save_class_rates,
     save_label_counts,
     save_records,
     save_summary,
@@ -114,6 +117,7 @@ __all__ = [
     "ALLOCATIONS",
     "CHECKPOINT",
     "CHECKPOINT_PARTS",
+    "CLASS_RATES",
     "COMPARISON_FILES",
     "COMPARISON_SETTINGS",
     "COST",
@@ -153,6 +157,7 @@ __all__ = [
     "load_allocations",
     "load_checkpoint",
     "load_chunk",
+    "load_class_rates",
     "load_comparison_checkpoint",
     "load_flower_checkpoint",
     "load_journal",
@@ -174,6 +179,7 @@ __all__ = [
     "results_path",
     "save_allocations",
     "save_checkpoint",
+    "save_class_rates",
     "save_label_counts",
     "save_records",
     "save_simulation",

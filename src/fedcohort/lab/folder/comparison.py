@@ -40,6 +40,7 @@ WORLD_DIGEST = "world.sha256"
 RECORDS = "records"
 FIRST_ROUND = "first_round"  # of a chunk of records, beside the arrays
 LABEL_COUNTS = "owners.npz"
+CLASS_RATES = "classes.npz"
 CHECKPOINT_PARTS = ("round", "mode", "engine", "selectors")
 SUMMARY = "summary.csv"
 COST = "cost.json"
@@ -56,6 +57,7 @@ COMPARISON_FILES = (
     CHECKPOINT,
     PREVIOUS_CHECKPOINT,
     LABEL_COUNTS,
+    CLASS_RATES,
 )
 
 
@@ -122,6 +124,26 @@ def load_label_counts(folder: Path) -> Arrays:
     """Return the label counts [K, C] by partition, nothing if they were not written."""
     path = folder / LABEL_COUNTS
     return load_arrays(path) if path.exists() else {}
+
+
+def save_class_rates(folder: Path, rates: npt.NDArray[Any]) -> None:
+    """Write the mean success rate of each class of clients, [G]."""
+    save_arrays(folder / CLASS_RATES, {"rates": rates})
+
+
+def load_class_rates(folder: Path) -> npt.NDArray[Any] | None:
+    """Return the mean success rate of each class [G], None if it was not written.
+
+    Raises:
+        ValueError: If the file holds something else.
+    """
+    path = folder / CLASS_RATES
+    if not path.exists():
+        return None
+    rates = load_arrays(path).get("rates")
+    if rates is None or rates.ndim != 1 or rates.dtype.kind != "f" or not rates.size:
+        raise ValueError(f"{path} must hold the success rate of every class, got {rates}")
+    return rates
 
 
 def save_records(folder: Path, first_round: int, records: Arrays) -> None:

@@ -1,0 +1,62 @@
+"""Classes of clients by how often they answer: who is left out is told by these."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedcohort.arrays import Floats, Ints
+from fedcohort.lab.config import Config, client_classes, has_classes
+
+QUARTILES = (0.25, 0.5, 0.75)
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """Clients in classes by how often they answer.
+
+    Attributes:
+        classes: Class of each client, from 0, [K]; [P, K] if it depends on who owns what.
+        rates: Mean success rate of the clients of each class, [G].
+    """
+
+    classes: Ints
+    rates: Floats
+
+
+def reliability(config: Config, success_rates: Floats) -> Reliability:
+    """Return the classes of a world, or quartiles of the success rates if it has none.
+
+    Args:
+        config: The settings.
+        success_rates: How often each client answers, [K], or [P, K] for P federations.
+    """
+    classes = quartile_classes(success_rates)
+    if has_classes(config):
+        classes = client_classes(config)
+    members = np.broadcast_to(classes, success_rates.shape).ravel()
+    totals = np.bincount(members, weights=success_rates.ravel())
+    return Reliability(classes, totals / np.bincount(members))
+
+
+def quartile_classes(success_rates: Floats) -> Ints:
+    """Return which quarter of the clients each is in, the least reliable first.
+
+    Clients with equal rates are in one class, so there may be fewer than four.
+
+    Args:
+        success_rates: How often each client answers, [..., K]. Every federation has quarters of
+            its own.
+
+    Returns:
+        Class of each client, [..., K], from 0 without gaps over all federations.
+
+    Examples:
+        >>> quartile_classes(np.array([0.9, 0.1, 0.5, 0.7])).tolist()
+        [3, 0, 1, 2]
+        >>> quartile_classes(np.array([0.5, 0.5, 0.5, 0.9])).tolist()
+        [0, 0, 0, 1]
+    """
+    edges = np.quantile(success_rates, QUARTILES, axis=-1, keepdims=True)
+    quarters = (success_rates > edges).sum(axis=0)
+    _, classes = np.unique(quarters, return_inverse=True)
+    return np.asarray(classes).reshape(quarters.shape)
