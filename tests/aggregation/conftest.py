@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from fedcohort.aggregation.base import Arrivals
 from fedcohort.learning import Engine, Options, Run, Sgd
 from fedcohort.learning.trainers import LocalUpdates
 
@@ -43,9 +44,10 @@ def change():
 def make_engine(monkeypatch):
     """Return a maker of an engine with one run of three clients that return these changes."""
 
-    def make(change, **options):
+    def make(change, memory="float32", **options):
         ends = np.cumsum([0, *SIZES])
         train = [np.arange(start, end) for start, end in pairwise(ends)]
+        options.setdefault("success_rates", np.array([0.5, 0.25, 1.0]))
         run = Run(0, train, np.array([0]), np.ones(3, dtype=np.int64), **options)
         engine = Engine(
             [nn.Linear(1, 2)],
@@ -53,7 +55,7 @@ def make_engine(monkeypatch):
             torch.zeros(10, dtype=torch.int64),
             [run],
             Sgd(),
-            Options(mode="one-by-one"),
+            Options(mode="one-by-one", memory=memory),
         )
         monkeypatch.setattr(engine, "_trainer", Scripted(change))
         return engine
@@ -64,6 +66,27 @@ def make_engine(monkeypatch):
 @pytest.fixture
 def play_round():
     """Return a function that plays one round of all three clients."""
-    return lambda engine, round, arrived: engine.train(
-        round, np.array([[0, 1, 2]]), np.array([arrived])
-    )
+
+    def play(engine, round, arrived, weights=(1.0, 1.0, 1.0)):
+        clients = np.array([[0, 1, 2]])
+        return engine.train(round, clients, np.array([arrived]), np.array([weights]))
+
+    return play
+
+
+@pytest.fixture
+def arrivals():
+    """Return a maker of what one run knows of a round of some clients."""
+
+    def make(clients, valid=None, *, shares=None, weights=None, loss=None, norm=None):
+        ones = np.ones((1, len(clients)))
+
+        def row(values):
+            return ones if values is None else np.array([values], dtype=float)
+
+        is_valid = row(valid) > 0
+        return Arrivals(
+            np.array([clients]), is_valid, row(shares), row(weights), row(loss), row(norm)
+        )
+
+    return make

@@ -1,8 +1,5 @@
-import numpy as np
 import pytest
 import torch
-
-from fedcohort.aggregation.paper import paper
 
 
 @pytest.mark.parametrize(
@@ -19,10 +16,3 @@ def test_the_papers_rule_lets_who_is_missing_count_as_the_current_model(
     kept = (1 - shares[here].sum()) * model
     play_round(engine, 0, arrived)
     torch.testing.assert_close(engine.models[0], moved + kept)
-
-
-def test_the_papers_rule_returns_the_step_of_every_run():
-    step = torch.tensor([[1.0, 2.0], [3.0, 6.0], [0.0, 0.0]])
-    arrived = torch.tensor([0.5, 0.25, 0.0])
-    assert torch.equal(paper(step, arrived), step)
-    assert np.array_equal(paper(step.numpy(), arrived.numpy()), step.numpy())

@@ -1,6 +1,7 @@
+import pytest
 import torch
 
-from fedcohort.aggregation.server import server_step
+from fedcohort.aggregation.server import adaptive_step, server_step
 
 
 def test_server_rate_and_momentum_by_hand():
@@ -43,3 +44,50 @@ def test_server_momentum_goes_on_after_a_round_without_arrivals(
     play_round(engine, 1, (False, False, False))
     play_round(engine, 2, (False, False, True))
     torch.testing.assert_close(engine.models[0], model)
+
+
+def test_two_steps_of_adam_by_hand():
+    # change 1: m = 0.1, v = 0.01, step 0.1 / (0.1 + 0.001)
+    # change 2: m = 0.09 + 0.2 = 0.29, v = 0.0099 + 0.04 = 0.0499
+    model = first = second = torch.zeros(1, 1, dtype=torch.float64)
+    rate = torch.ones(1, dtype=torch.float64)
+    path = []
+    for change in (1.0, 2.0):
+        step = torch.full((1, 1), change, dtype=torch.float64)
+        model, first, second = adaptive_step(model, step, first, second, rate, "adam")
+        path.append((model.item(), first.item(), second.item()))
+    assert path[0] == pytest.approx((0.1 / 0.101, 0.1, 0.01))
+    moved = 0.1 / 0.101 + 0.29 / (0.0499**0.5 + 0.001)
+    assert path[1] == pytest.approx((moved, 0.29, 0.0499))
+
+
+def test_two_steps_of_yogi_by_hand():
+    # change 2: v = 0 + 0.01 * 4 = 0.04; change 0.1: v = 0.04 - 0.01 * 0.01 = 0.0399
+    model = first = second = torch.zeros(1, 1, dtype=torch.float64)
+    rate = torch.ones(1, dtype=torch.float64)
+    squares = []
+    for change in (2.0, 0.1):
+        step = torch.full((1, 1), change, dtype=torch.float64)
+        model, first, second = adaptive_step(model, step, first, second, rate, "yogi")
+        squares.append(second.item())
+    assert squares == pytest.approx([0.04, 0.0399])
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "yogi"])
+def test_an_adaptive_run_goes_on_from_its_state_and_stays_without_arrivals(
+    change, make_engine, play_round, optimizer
+):
+    whole, resumed = (make_engine(change, server_optimizer=optimizer) for _ in range(2))
+    play_round(whole, 0, (True, True, False))
+    resumed.load_state_dict(whole.state_dict())
+    second = whole.aggregator.second.clone()
+    play_round(whole, 1, (False, False, False))
+    assert torch.equal(whole.aggregator.second, second)
+    for engine in (whole, resumed):
+        play_round(engine, 2, (False, True, True))
+    assert torch.equal(whole.models, resumed.models)
+
+
+def test_adaptive_steps_refuse_a_momentum_beside_their_own(change, make_engine):
+    with pytest.raises(ValueError, match="server_momentum must be 0 for the server_optimizer"):
+        make_engine(change, server_optimizer="adam", server_momentum=0.5)

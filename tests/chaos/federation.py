@@ -87,7 +87,13 @@ class ChaosFederation(LocalFederation):
             os.kill(pid, number)
 
     def alive(self) -> list[int]:
-        """Return the processes of this federation, by their environment or their command line."""
+        """Return the processes of this federation, by their environment or their command line.
+
+        Processes that have ended are reaped first. Flower's SuperExec ends when its SuperNode is
+        gone, and as long as nobody reaps that, it is not.
+        """
+        for process in self.processes.values():
+            process.poll()
         marked = set(super().alive())
         for entry in Path("/proc").iterdir():
             if entry.name.isdecimal() and str(self.folder) in command_of(int(entry.name)):

@@ -218,6 +218,15 @@ def test_an_app_without_a_parent_is_found_and_ended(tmp_path, is_by_environment)
     assert federation.alive() == []
 
 
+def test_a_process_that_has_ended_is_reaped_when_others_are_looked_for(tmp_path):
+    federation = ChaosFederation(tmp_path / "federation")
+    federation.processes["client-0"] = ended = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # it is over, and a zombie
+    assert ended.pid not in federation.alive()
+    assert not os.path.exists(f"/proc/{ended.pid}")
+    federation.close()
+
+
 @pytest.mark.slow
 def test_a_short_episode_on_real_processes_keeps_every_invariant(tmp_path):
     """A kill, a stop and broken answers of every cheap kind; `make chaos` plays many."""

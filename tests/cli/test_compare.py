@@ -519,6 +519,19 @@ def test_a_killed_run_that_is_resumed_equals_the_uninterrupted_run_exactly(
     ).read_bytes()
 
 
+@pytest.mark.slow
+def test_rules_with_memory_go_on_exactly_after_a_kill(call, tmp_path):
+    rules = ("--aggregations", "fedvarp,mifa,fedau,inverse-estimated", "--selectors", "age")
+    kept = [*LONG, *rules, "--mode", "together", "--server-momentum", "0"]
+    kept += ["--server-optimizer", "adam"]
+    state = kill_after_the_next_checkpoint([*kept, "--out", "run"], tmp_path / "run")
+    assert state["memory"]["rounds"]
+    assert call(*kept, "--out", "run", "--resume")[0] == 0
+    assert call(*kept, "--out", "whole")[0] == 0
+    resumed, whole = (remembered(tmp_path / name) for name in ("run", "whole"))
+    assert differences(resumed, whole) == []
+
+
 def test_flags_go_before_the_file_and_the_file_before_the_defaults(call, tmp_path):
     (tmp_path / "mine.toml").write_text(
         'rounds = 2\nclients = 8\nselectors = ["random"]\nseeds = 1\nmode = "one-by-one"\n'

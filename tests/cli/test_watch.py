@@ -11,7 +11,7 @@ sys.path.append(str(Path(__file__).parents[1] / "reports"))
 from run_folders import SMALL, journal_entry, write_comparison
 
 from fedcohort.lab import folder as rundir
-from fedcohort.lab.progress import follow
+from fedcohort.lab.progress import AskedClient, SelectorProgress, follow
 
 module = import_module("fedcohort.cli.watch")
 
@@ -181,3 +181,17 @@ def test_the_journal_says_what_is_played(tmp_path):
     (tmp_path / "run.json").write_text("{")
     with pytest.raises(ValueError, match=r"run\.json must be written by a Flower run"):
         rundir.read_about(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.4, "0:00"), (59.6, "1:00"), (61.4, "1:01"), (3599.6, "1:00:00")]
+)
+def test_times_are_rounded_to_whole_seconds(seconds, text):
+    assert module.format_seconds(seconds) == text
+
+
+@pytest.mark.parametrize(("asked", "text"), [(20, ""), (21, " and 1 more"), (50, " and 30 more")])
+def test_clients_beyond_the_first_twenty_are_counted(asked, text):
+    clients = [AskedClient(str(number), "arrived") for number in range(asked)]
+    selector = SelectorProgress("random", 0.5, 0.5, clients)
+    assert module.count_unnamed(selector) == text

@@ -9,12 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from fedcohort.aggregation.registry import AGGREGATIONS
-from fedcohort.flower.aggregation import apply_rule, data_shares
+from fedcohort.flower.aggregation import apply_weights, data_shares
 from fedcohort.flower.models import cast_model, record_from_model
 
 QUICK = settings(max_examples=150, deadline=None)
-paper = partial(apply_rule, AGGREGATIONS["paper"])
+paper = partial(apply_weights, normalises=False)
 WHOLE = st.integers(-1000, 1000)
 
 

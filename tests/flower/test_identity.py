@@ -1,5 +1,7 @@
 """How nodes say which client they are."""
 
+from itertools import pairwise
+
 import pytest
 from fakes import FakeClient, FakeGrid, grid_with_names
 from helpers import client_names, gather, refresh_often
@@ -140,3 +142,20 @@ def test_a_node_that_leaves_before_it_says_who_it_is_is_forgotten(clock):
 def test_a_name_that_is_too_long_or_cannot_be_printed_is_none(clock, name):
     _, registry = gather(clock, name)
     assert client_names(registry) == ["1"]
+
+
+def test_a_silent_node_is_asked_again_at_once_and_then_after_longer_and_longer_times(clock):
+    grid = FakeGrid(clock)
+    grid.join(1, FakeClient("a", deaf=True))
+    registry, begin = ClientRegistry(), clock.now
+    times = []
+    while clock.now < begin + 12_000:
+        asked = len(grid.sent("query"))
+        registry.refresh(grid)
+        if len(grid.sent("query")) > asked:
+            times.append(clock.now - begin)
+        clock.sleep(1.0)
+    # A query lives for 60 s. Then follow pauses of 0, 60, 120, 240, ... and at most 3600 s.
+    pauses = [0, 60, 120, 240, 480, 960, 1920, 3600, 3600]
+    gaps = [after - before for before, after in pairwise(times)]
+    assert gaps == pytest.approx([60 + pause for pause in pauses], abs=2.0)

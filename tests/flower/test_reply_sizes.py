@@ -11,7 +11,7 @@ from remote import RemoteGrid
 
 from fedcohort.flower import DeadlineGrid, flwr_internals
 from fedcohort.flower.flwr_internals import Announcement
-from fedcohort.flower.puller import SMALL_REPLY, Download
+from fedcohort.flower.puller import SMALL_REPLY, Download, most_reply_bytes
 
 
 class CountingGrid(RemoteGrid):
@@ -136,3 +136,11 @@ def test_an_answer_to_who_are_you_may_not_be_large(clock, logged):
     run.start(grid, initial(), 1)
     (line,) = [line for line in logged if "does not say which client it is" in line]
     assert f"more than {SMALL_REPLY}" in line
+
+
+def test_the_largest_of_several_models_bounds_the_size_of_replies():
+    sent = messages(1, 2)
+    model = large(3)["arrays"]
+    sent[0].content = RecordDict({"arrays": model})
+    assert most_reply_bytes(sent) == 2 * model.count_bytes() + SMALL_REPLY
+    assert most_reply_bytes(sent[1:]) == SMALL_REPLY

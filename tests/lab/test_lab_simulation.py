@@ -7,6 +7,7 @@ import pytest
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab import simulation
 from fedcohort.lab.config import SimulationConfig
+from fedcohort.lab.config_checks import ONLY_WITH_TRAINING
 from fedcohort.lab.simulation_result import SimulationResult, collect
 from fedcohort.lab.summary import simulation_rows
 from fedcohort.selection.e3cs import E3CS
@@ -20,7 +21,7 @@ from fedcohort.world.recorded import replay
 UNTRAINED = tuple(
     name
     for name, scheme in SELECTORS.items()
-    if not (scheme.selector.needs_losses or scheme.selector.probes_losses)
+    if not any(getattr(scheme.selector, capability) for capability in ONLY_WITH_TRAINING)
 )
 TINY = SimulationConfig(UNTRAINED, clients=9, cohort=3, rounds=30, seeds=3, first_seed=4)
 
@@ -116,10 +117,18 @@ def test_a_selector_plays_the_same_whoever_else_is_compared(tiny):
 
 
 def test_every_round_asks_a_whole_cohort_and_no_more_arrive_than_would_answer(tiny):
-    for played in tiny.values():
-        assert (played.counts.sum(axis=-1) == TINY.rounds * TINY.cohort).all()
+    for name, played in tiny.items():
+        asked = 4 if name == "over-selection" else TINY.cohort  # 1.3 * 3, rounded up
+        assert (played.counts.sum(axis=-1) == TINY.rounds * asked).all()
         assert (played.counts <= TINY.rounds).all()
-        assert (played.successes <= np.minimum(TINY.cohort, played.answering)).all()
+        assert (played.successes <= np.minimum(asked, played.answering)).all()
+
+
+def test_the_success_ratio_counts_the_clients_that_were_asked(tiny):
+    rows = {row["selector"]: row for row in simulation_rows(TINY, tiny)}
+    for name, played in tiny.items():
+        ratio = played.successes.sum() / played.counts.sum()
+        assert rows[name]["success ratio"] == pytest.approx(ratio, rel=1e-12)
 
 
 def test_fedcs_expects_the_best_rates_and_random_the_mean(tiny):
@@ -147,6 +156,14 @@ def test_the_summary_says_what_the_arrays_say(tiny):
     assert (
         row["asked, by class"] == "0/0/15/30"
     )  # nine clients: one of the two at 0.6 is among the best three
+
+
+def test_fairness_is_the_mean_over_seeds_and_not_that_of_their_sum():
+    counts = np.array([[2, 0], [0, 2]])  # Jain's index of each seed is 1/2, of the sum 1
+    empty = np.zeros((2, 2))
+    result = SimulationResult(empty, empty, empty, counts)
+    config = SimulationConfig(("random",), clients=2, cohort=1, rounds=2, seeds=2, rates=(0.5, 0.5))
+    assert simulation_rows(config, {"random": result})[0]["Jain"] == 0.5
 
 
 def test_one_seed_has_no_spread(tiny):

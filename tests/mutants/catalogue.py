@@ -1,5 +1,6 @@
 """All mutants."""
 
+import cli_mutants
 import flower_mutants
 import lab_mutants
 import paper_mutants
@@ -12,4 +13,5 @@ MUTANTS = (
     *paper_mutants.MUTANTS,
     *flower_mutants.MUTANTS,
     *reports_mutants.MUTANTS,
+    *cli_mutants.MUTANTS,
 )

@@ -93,4 +93,32 @@ MUTANTS = (
         "seed, round, client",
         ("tests/flower/test_volatility.py",),
     ),
+    Mutant(
+        "a lost client of the simulation engine is never asked again",
+        "flower/clients.py",
+        "has_heartbeat = 0 < client.sign_of_life < time() + NO_HEARTBEAT",
+        "has_heartbeat = 0 < client.sign_of_life",
+        ("tests/flower/test_clients.py",),
+    ),
+    Mutant(
+        "a resumed run needs a whole cohort to begin",
+        "flower/run.py",
+        "minimum=1 if is_resumed else self.options.cohort_size,",
+        "minimum=self.options.cohort_size,",
+        ("tests/flower/test_run.py", "tests/flower/test_start.py", "tests/flower/test_pause.py"),
+    ),
+    Mutant(
+        "a silent node is first asked again after two minutes",
+        "flower/identity.py",
+        "QUERY_TTL * 2.0 ** min(silences - 2, 10)",
+        "QUERY_TTL * 2.0 ** min(silences - 1, 10)",
+        ("tests/flower/test_identity.py",),
+    ),
+    Mutant(
+        "the last message alone bounds the size of replies",
+        "flower/puller.py",
+        "        largest = max(largest, size)",
+        "        largest = size",
+        ("tests/flower/test_reply_sizes.py", "tests/flower/test_puller.py"),
+    ),
 )

@@ -94,4 +94,36 @@ MUTANTS = (
         'entry["probabilities"].get(client, 1.0)',
         ("tests/reports/test_deployment_page.py",),
     ),
+    Mutant(
+        "two seeds have no spread",
+        "reports/words.py",
+        "if known.size > 1:",
+        "if known.size > 2:",
+        ("tests/reports/test_words.py",),
+    ),
+    Mutant(
+        "a number just below a thousand has an exponent",
+        "reports/words.py",
+        "if abs(value) < 999.5:",
+        "if abs(value) < 1000:",
+        ("tests/reports/test_words.py", "tests/reports/test_report_tables.py"),
+    ),
+    Mutant(
+        "a column with some words stands to the right",
+        "reports/tables.py",
+        "2 * num_words > len(values)",
+        "num_words == len(values)",
+        ("tests/reports/test_report_tables.py",),
+    ),
+    Mutant(
+        "the success over all rounds is the mean of rounds",
+        "reports/findings.py",
+        "np.asarray(np.nansum(self.successes, axis=1) / np.maximum(asked, 1))",
+        "np.asarray(np.nanmean(self.successes / np.maximum(self.asked, 1), axis=1))",
+        (
+            "tests/reports/test_findings.py",
+            "tests/reports/test_comparison_page.py",
+            "tests/reports/test_verdict.py",
+        ),
+    ),
 )

@@ -84,3 +84,13 @@ def test_what_the_papers_runs_never_reached_has_no_mark(task):
     for panel in paper_marks(config, cells).values():
         for points in panel.values():
             assert np.isfinite(points).all()
+
+
+def test_shorter_runs_of_e3cs_inc_have_no_marks_because_its_quota_turns_earlier():
+    def schemes(config):
+        cells = {(name, "iid", "paper", 0.0): [] for name in ("e3cs-inc", "random")}
+        (panel,) = paper_marks(config, cells).values()
+        return {name: max(points)[0] for name, points in panel.items()}
+
+    assert schemes(task_config("cifar10", {})) == {"e3cs-inc": 2500, "random": 2500}
+    assert set(schemes(task_config("cifar10", {"rounds": 800}))) == {"random"}

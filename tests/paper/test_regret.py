@@ -175,3 +175,8 @@ def test_regret_against_the_clairvoyant_of_each_round_grows_linearly(variant):  
     ahead = clairvoyant_value(played.answering, *case.spare_and_floors) - played.successes
     late = ahead[:, 750:].mean(axis=-1)  # at best 20 against 18 per round
     assert late.mean() - 5 * error_of(late) >= 1.5
+
+
+@pytest.mark.parametrize(("group", "covered"), [("e3cs-inc", False), ("e3cs-0.5", True)])
+def test_the_robust_bound_needs_a_floor_that_does_not_change(group, covered):
+    assert case_of(group, "robust", 0.5).is_covered is covered

@@ -155,3 +155,12 @@ def test_the_table_of_two_seeds_is_the_one_worked_by_hand():
         -10,
         2,
     )
+
+
+def test_the_columns_of_a_table_do_not_depend_on_its_first_scheme():
+    config = task_config("cifar10", {"rounds": 800})
+    cells = collect_cells([], [config])[0][0]
+    inc_first = dict(sorted(cells.items(), key=lambda item: item[0][0] != "e3cs-inc"))
+    for rows in make_tables(config, inc_first).values():
+        assert rows[0]["scheme"] == "E3CS-inc"
+        assert all("paper @45" in row for row in rows)

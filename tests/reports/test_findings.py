@@ -19,3 +19,8 @@ def test_what_a_scheme_says_of_each_seed_is_worked_out_by_hand():
     np.testing.assert_allclose(SCHEME.fairness, [1, 1 / 3])
     np.testing.assert_array_equal(SCHEME.final_accuracy, [0.4, 0.6])
     np.testing.assert_array_equal(SCHEME.rounds_to(0.45), [2, 3])
+
+
+def test_success_weighs_rounds_by_the_number_of_updates_asked_for():
+    scheme = Scheme([0], asked=np.array([[4.0, 2.0]]), successes=np.array([[1.0, 2.0]]))
+    np.testing.assert_allclose(scheme.success, [3 / 6])

@@ -56,3 +56,12 @@ def test_a_table_that_is_too_wide_is_cut_between_columns_and_nothing_of_it_is_lo
             assert text.count(format_value(value)) == 9
     assert text.count("case 1, [bold]") == text.count("case 2, [bold]") >= 1
     assert (text.count("case 1, [bold]") == 1) == (width == 200)
+
+
+@pytest.mark.parametrize(
+    ("values", "side"),
+    [(("never", "no", 3.0), "left"), (("-", 1.0, 2.0), "right"), (("a", 1.0), "right")],
+)
+def test_a_column_stands_to_the_left_if_most_of_its_values_are_words(values, side):
+    (table,) = as_tables([{"value": value} for value in values], width=80)
+    assert table.columns[0].justify == side

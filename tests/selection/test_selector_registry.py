@@ -57,15 +57,29 @@ def test_a_scheme_makes_selectors_of_the_class_it_names(name, build):
 
 
 def test_capabilities_are_those_of_the_classes():
-    declared = {"needs_losses": set(), "probes_losses": set(), "has_inclusion": set()}
-    for name, scheme in SELECTORS.items():
-        for capability, names in declared.items():
-            if getattr(scheme.selector, capability):
-                names.add(name)
-    assert declared["needs_losses"] == {"rpow-d"}
-    assert declared["probes_losses"] == {"pow-d"}
+    capabilities = (
+        "needs_losses",
+        "needs_seconds",
+        "needs_norms",
+        "needs_data_sizes",
+        "needs_deadline",
+        "probes_losses",
+        "has_inclusion",
+    )
+    declared = {}
+    for capability in capabilities:
+        have = {name for name, scheme in SELECTORS.items() if getattr(scheme.selector, capability)}
+        declared[capability] = have
     e3cs = {name for name in SELECTORS if name.startswith("e3cs")}
-    assert declared["has_inclusion"] == {*e3cs, "age"}
+    assert declared == {
+        "needs_losses": {"rpow-d", "oort"},
+        "needs_seconds": {"oort", "cs-ucb", "cs-ucb-q", "rbcs-f", "fedcs-time"},
+        "needs_norms": {"optimal"},
+        "needs_data_sizes": {"f3ast", "oort", "optimal", "clustered"},
+        "needs_deadline": {"cs-ucb", "cs-ucb-q", "rbcs-f", "fedcs-time"},
+        "probes_losses": {"pow-d"},
+        "has_inclusion": {*e3cs, "age", "oort", "optimal", "clustered"},
+    }
 
 
 def test_a_scheme_without_a_maker_calls_its_class_with_the_sizes_and_the_randomness():

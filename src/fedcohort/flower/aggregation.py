@@ -1,4 +1,4 @@
-"""Apply the rules of `fedcohort.aggregation` to Flower's models, arrays by name."""
+"""Apply the weights of a rule to Flower's models, arrays by name."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,51 +6,42 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedcohort.aggregation.registry import Rule
 from fedcohort.arrays import Floats
 from fedcohort.flower.models import Model, cast_array
 
 
-def apply_rule(rule: Rule, model: Model, trained: Sequence[Model], shares: Floats) -> Model:
-    """Return the next model by a rule. If no model arrived, the model stays as it is.
-
-    The rule sees one run: all arrays of the model in one row, in double precision.
+def apply_weights(
+    model: Model, trained: Sequence[Model], weights: Floats, normalises: bool
+) -> Model:
+    """Return the next model by a rule's weights. If no model arrived, the model stays.
 
     Args:
-        rule: A value of `AGGREGATIONS`.
         model: The current model, Theta.
         trained: The models Theta_i that arrived.
-        shares: Share of each of them in the data of ALL clients.
+        weights: Weight of each of their updates.
+        normalises: Whether the weights are divided by their sum.
 
     Returns:
         The new model, in the types of the current one. Whole numbers are rounded.
     """
-    if not model:
-        return {}
-    row = np.concatenate([_step(name, model, trained, shares).ravel() for name in model])
-    change = rule(row[None, :], np.array([shares.sum()]))[0]
-
+    total = float(weights.sum())
+    divisor = total if normalises and total > 0 else 1.0
     new = {}
-    start = 0
     for name, current in model.items():
-        part = change[start : start + current.size].reshape(current.shape)
-        start += current.size
-        if not np.iscomplexobj(current):
-            part = part.real  # one complex array makes the whole row complex
         exact = _exact_type(current)
-        part = part.astype(np.result_type(exact, np.float64), copy=False)
-        moved = current.astype(exact) + cast_array(exact, part)
+        change = np.asarray(_step(name, model, trained, weights) / divisor)
+        moved = current.astype(exact) + cast_array(exact, change)
         new[name] = np.asarray(moved).astype(current.dtype)
     return new
 
 
-def _step(name: str, model: Model, trained: Sequence[Model], shares: Floats) -> npt.NDArray[Any]:
-    """Return the sum of share_i (Theta_i - Theta) for one array of the model."""
+def _step(name: str, model: Model, trained: Sequence[Model], weights: Floats) -> npt.NDArray[Any]:
+    """Return the sum of weight_i (Theta_i - Theta) for one array of the model."""
     current = model[name]
     exact = _exact_type(current)
     step = np.zeros(current.shape, dtype=np.result_type(exact, np.float64))
-    for other, share in zip(trained, shares, strict=True):
-        step += share * (other[name].astype(exact) - current.astype(exact))
+    for other, weight in zip(trained, weights, strict=True):
+        step += weight * (other[name].astype(exact) - current.astype(exact))
     return step
 
 

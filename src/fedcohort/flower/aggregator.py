@@ -6,11 +6,14 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+import numpy as np
 from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
 from flwr.serverapp.exception import AggregationError, InconsistentMessageReplies
 
+from fedcohort.aggregation.base import Arrivals, Setting
 from fedcohort.aggregation.registry import AGGREGATIONS
-from fedcohort.flower.aggregation import apply_rule, data_shares
+from fedcohort.arrays import Floats
+from fedcohort.flower.aggregation import apply_weights, data_shares
 from fedcohort.flower.inner_strategy import InnerStrategy
 from fedcohort.flower.models import Model, is_finite, record_from_model
 from fedcohort.flower.subsets import find_working_subset
@@ -19,6 +22,8 @@ from fedcohort.flower.verdicts import Verdict
 
 log = logging.getLogger("flwr.fedcohort")
 Returned = TypeVar("Returned")
+
+RULES = ("paper", "normalised")  # those that need shares alone
 
 
 @dataclass(frozen=True)
@@ -109,7 +114,7 @@ class Aggregator:
 
     Args:
         inner: The wrapped strategy.
-        aggregation: "wrapped" for the strategy's own, or a name of `AGGREGATIONS`.
+        aggregation: "wrapped" for the strategy's own, or a name of `RULES`.
         examples_key: Metric that holds the number of examples.
     """
 
@@ -172,5 +177,15 @@ class Aggregator:
 
         trained = [verdict.model for verdict in arrived if verdict.model is not None]
         shares = data_shares([verdict.examples for verdict in arrived], declared_examples)
-        new_model = apply_rule(AGGREGATIONS[self.aggregation], model, trained, shares)
+        rule = AGGREGATIONS[self.aggregation](Setting(1, len(declared_examples)))
+        weights = rule.weigh(_arrivals(shares))[0]
+        new_model = apply_weights(model, trained, weights, rule.normalises)
         return new_model, self.inner.average_metrics(replies, self.examples_key)
+
+
+def _arrivals(shares: Floats) -> Arrivals:
+    """Return one run in which clients with these shares arrived."""
+    ones = np.ones((1, len(shares)))
+    unknown = np.full(ones.shape, np.nan)
+    clients = np.arange(len(shares))[None]
+    return Arrivals(clients, ones > 0, shares[None], weights=ones, loss=unknown, norm=unknown)

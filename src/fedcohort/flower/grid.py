@@ -258,16 +258,11 @@ class DeadlineGrid(ForwardingGrid):
 def _excuse(messages: list[Message], replies: list[Message], reason: str) -> list[Message]:
     """Replace silence after some messages by an error of ours, which blames nobody."""
     unanswered = {message.metadata.message_id: message for message in messages}
-    silences = []
     for reply in replies:
-        if reply.has_error() and reply.error.code in UNDELIVERED:
-            silences.append(reply)
-        else:
+        is_silence = reply.has_error() and reply.error.code in UNDELIVERED
+        if not is_silence:
             unanswered.pop(reply.metadata.reply_to_message_id, None)
-    kept = []
-    for reply in replies:
-        if reply not in silences or reply.metadata.reply_to_message_id not in unanswered:
-            kept.append(reply)
+    kept = [reply for reply in replies if reply.metadata.reply_to_message_id not in unanswered]
     return kept + [error_reply(message, TROUBLE, reason) for message in unanswered.values()]
 
 

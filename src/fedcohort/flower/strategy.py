@@ -8,10 +8,10 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
-from fedcohort.aggregation.registry import AGGREGATIONS
 from fedcohort.checks import check_choice, check_int, check_positive
 from fedcohort.files import check_folder
 from fedcohort.flower import selection
+from fedcohort.flower.aggregator import RULES
 from fedcohort.flower.clients import ClientRegistry
 from fedcohort.flower.evaluation import Evaluation
 from fedcohort.flower.history import ReplyHistory
@@ -41,7 +41,7 @@ class CohortStrategy(Strategy):
         num_clients: Number of clients that will come; indices are kept for those that come late.
             None takes the number of a selector object, or else the clients there at the start.
         aggregation: "wrapped" for the aggregation of the strategy, or a name of
-            `fedcohort.aggregation.registry.AGGREGATIONS`, such as "paper".
+            `fedcohort.flower.aggregator.RULES`: "paper" or "normalised".
         limits: Bounds that a reply must keep.
         loss_key: Metric in which clients report their loss, for selectors that use losses.
         close_early: Whether a round ends as soon as all clients have answered.
@@ -96,7 +96,7 @@ class CohortStrategy(Strategy):
         selection.check_requirements(selector, cohort_size, loss_key)
         is_number_announced = num_clients is not None
         num_clients = selection.resolve_num_clients(selector, num_clients, cohort_size)
-        check_choice("aggregation", aggregation, ["wrapped", *AGGREGATIONS])
+        check_choice("aggregation", aggregation, ["wrapped", *RULES])
         check_strategy(strategy, aggregation, cohort_size)
         if deadline is not None:
             deadline = check_positive("deadline", deadline)

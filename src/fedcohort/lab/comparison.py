@@ -11,7 +11,7 @@ from fedcohort.checks import check_choice
 from fedcohort.data import Dataset, load
 from fedcohort.files import check_folder, digest_file
 from fedcohort.lab import folder as run_folder
-from fedcohort.lab.config import ComparisonConfig, open_world
+from fedcohort.lab.config import LATER_SETTINGS, ComparisonConfig, open_world
 from fedcohort.lab.record_checks import check_label_counts, check_records
 from fedcohort.lab.recorder import Allocations, read_allocations
 from fedcohort.lab.simulation import Progress
@@ -20,9 +20,6 @@ from fedcohort.world.options import MissingData
 
 if TYPE_CHECKING:
     from fedcohort.lab.trial import Trial
-
-# Settings that a file need not name: older runs have none.
-OFTEN_LEFT_OUT = ("world", "world_options", "knows_offline")
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +100,7 @@ def read_config(folder: Path) -> ComparisonConfig:
     settings = run_folder.read_settings(folder)
     missing = []
     for field in fields(ComparisonConfig):
-        is_optional = field.default is None or field.name in OFTEN_LEFT_OUT
+        is_optional = field.default is None or field.name in LATER_SETTINGS
         if not is_optional and field.name not in settings:
             missing.append(field.name)
     if missing:
@@ -154,7 +151,7 @@ def run_comparison(
     Examples:
         >>> from pathlib import Path
         >>> from fedcohort.lab.comparison import run_comparison
-        >>> from fedcohort.lab.config import ComparisonConfig
+        >>> from fedcohort.lab.config import LATER_SETTINGS, ComparisonConfig
         >>> config = ComparisonConfig(selectors=("random",), rounds=2)
         >>> comparison = run_comparison(config, Path("runs/two"))  # doctest: +SKIP
         >>> comparison.records["accuracy"].shape  # doctest: +SKIP

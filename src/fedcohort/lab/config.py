@@ -87,6 +87,7 @@ class ComparisonConfig:
     batch_size: int = _setting(10, "of the clients' SGD")
     server_rate: float = _setting(1.0, "of the server's step")
     server_momentum: float = _setting(0.0, "of the server's step")
+    server_optimizer: str = _setting("sgd", "of the server's step; also adam, yogi")
     max_norm: float = _setting(float("inf"), "longest change a client may return")
     eta: float | str = _setting(0.5, "learning rate of E3CS, or auto")
     sampler: str = _setting("systematic", "also pivotal, successive (the paper's)")
@@ -98,6 +99,7 @@ class ComparisonConfig:
     device: str = _setting("cpu", "cpu, cuda, or auto")
     precision: str = _setting("float32", "on cuda also tf32 or bf16, weights in float32")
     compiled: bool = _setting(False, "torch.compile on cuda")
+    memory_precision: str = _setting("float32", "of updates that rules remember; also bf16")
     mode: str = _setting("auto", "together, one-by-one, or the faster of them")
     slots: int | None = _setting(None, "jobs side by side; none: by memory")
 
@@ -269,19 +271,23 @@ def open_world(config: Config, seeds: Sequence[int], **known: Any) -> World:
     return world
 
 
-def _as_dict(config: Config) -> dict[str, Any]:
-    """Return the fields of a configuration.
+# Settings that came later. They are left out where they have these values, so that settings files
+# and the identity of runs are the same as before there were such settings.
+LATER_SETTINGS = {
+    "world": DEFAULT_WORLD,
+    "world_file": None,
+    "world_options": (),
+    "knows_offline": False,
+    "server_optimizer": "sgd",
+    "memory_precision": "float32",
+}
 
-    The default world and options that are not used are left out, so that settings files and the
-    identity of runs are the same as before there were other worlds.
-    """
+
+def _as_dict(config: Config) -> dict[str, Any]:
+    """Return the fields of a configuration, without later ones that have their defaults."""
     values = asdict(config)
-    if config.world == DEFAULT_WORLD:
-        del values["world"]
-    if config.world_file is None:
-        del values["world_file"]
-    for name in ("world_options", "knows_offline"):
-        if not values[name]:
+    for name, default in LATER_SETTINGS.items():
+        if name in values and values[name] == default:
             del values[name]
     return values
 

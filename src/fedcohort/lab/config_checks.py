@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fedcohort.aggregation.registry import AGGREGATIONS
+from fedcohort.aggregation.server import SERVER_OPTIMIZERS
 from fedcohort.checks import (
     MAX_COUNT,
     check_choice,
@@ -82,6 +83,7 @@ COMPARISON_CHECKS: dict[str, Check] = {
     "learning_rate": check_positive,
     "seconds_per_epoch": check_positive,
     "server_rate": check_positive,
+    "server_optimizer": _one_of(SERVER_OPTIMIZERS),
     "deadline": check_positive,
     "targets": _within(0.0, 1.0),
     "mus": _within(0.0, 1e6),
@@ -89,6 +91,13 @@ COMPARISON_CHECKS: dict[str, Check] = {
     "server_momentum": _within(0.0, 1.0),
     "test_fraction": _within(0.0, 0.9),
     "jitter": _within(0.0, 10.0),
+}
+ONLY_WITH_TRAINING = {  # what a scheme may need that a simulation does not have
+    "needs_losses": "losses",
+    "probes_losses": "losses",
+    "needs_norms": "lengths of updates",
+    "needs_data_sizes": "data sizes",
+    "needs_deadline": "deadline",
 }
 REPEATABLE = ("rates", "epochs")  # a value may stand there twice
 NUMBERS = (  # settings that need not be whole; whole ones are kept as floats too
@@ -126,6 +135,11 @@ def check_comparison(config: "ComparisonConfig") -> None:
         check_int("candidates", config.candidates, config.cohort, config.clients)
     if config.precision != "float32" and config.device == "cpu":
         raise ValueError(f"precision must be float32 on a CPU, got {config.precision!r}")
+    if config.server_optimizer != "sgd" and config.server_momentum:
+        raise ValueError(
+            f"server_momentum must be 0 for the server_optimizer {config.server_optimizer!r}, "
+            f"which has its own, got {config.server_momentum}"
+        )
 
 
 def check_simulation(config: "SimulationConfig") -> None:
@@ -137,12 +151,12 @@ def check_simulation(config: "SimulationConfig") -> None:
     _check_shared(config)
     _check_text("world_file", config.world_file)
     for name in config.selectors:
-        scheme = SELECTORS[name].selector
-        if scheme.needs_losses or scheme.probes_losses:
-            raise ValueError(
-                "selector must need no losses where nothing is trained, "
-                f"got {name!r}; `compare` trains"
-            )
+        for capability, what in ONLY_WITH_TRAINING.items():
+            if getattr(SELECTORS[name].selector, capability):
+                raise ValueError(
+                    f"selector must need no {what} where nothing is trained, "
+                    f"got {name!r}; `compare` trains"
+                )
 
 
 def _check_fields(config: "Config", checks: Mapping[str, Check]) -> None:
@@ -206,10 +220,12 @@ def _check_learning(config: "ComparisonConfig") -> None:
         # Imported here, not at the top: `--help` must not load PyTorch.
         from fedcohort.learning.models import MODELS
         from fedcohort.learning.options import MODES, PRECISIONS
+        from fedcohort.learning.update_memory import MEMORY_TYPES
     except ModuleNotFoundError:
         return
     check_choice("model", config.model, MODELS)
     check_choice("precision", config.precision, PRECISIONS)
+    check_choice("memory_precision", config.memory_precision, MEMORY_TYPES)
     check_choice("mode", config.mode, MODES)
 
 

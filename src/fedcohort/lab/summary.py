@@ -124,10 +124,11 @@ def simulation_rows(config: SimulationConfig, results: Mapping[str, SimulationRe
     rows = []
     for name, result in results.items():
         cep = result.successes.sum(axis=-1)
+        asked = float(result.counts.sum(axis=-1).mean())
         medians = class_quartiles(result.counts, classes)[:, 1]
         row: Row = {
             "selector": name,
-            "success ratio": success_share(cep.mean(), result.counts.sum(axis=-1).mean()),
+            "success ratio": success_share(cep.mean(), asked),
             "CEP": float(cep.mean()),
             "CEP sd": sd(cep.astype(np.float64)),
             "Jain": float(jain(result.counts).mean()),

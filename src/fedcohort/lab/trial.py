@@ -14,6 +14,7 @@ from fedcohort.data import Dataset, label_counts
 from fedcohort.files import digest_file
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.memory_log import MemoryLog
 from fedcohort.lab.owners import Owners, deal_samples
 from fedcohort.lab.record_checks import CLASS_ACCURACY, LABEL_ACCURACY
 from fedcohort.lab.recorder import AllocationRecorder
@@ -69,12 +70,18 @@ class Trial:
         world = self.open_world()
         self.success_rates = world.success_rates
         self.reliability = reliability(config, world.rates_by_owners)
-        classes = np.broadcast_to(self.reliability.classes, (len(self.owners), config.clients))
+        shape = (len(self.owners), config.clients)
+        rates = np.broadcast_to(world.rates_by_owners, shape)
+        classes = np.broadcast_to(self.reliability.classes, shape)
+        self.rates = dict(zip(self.owners, rates, strict=True))
         self.classes = dict(zip(self.owners, classes, strict=True))
 
         self.official_samples: Ints | None = None
         self.engine = self._make_engine(data)
         self.selector = self._make_selectors()
+        self.memory_log: MemoryLog | None = None
+        if self.engine.memory is not None:
+            self.memory_log = MemoryLog(folder, self.engine.memory)
 
     def _make_engine(self, data: Dataset) -> Engine:
         config = self.config
@@ -110,6 +117,7 @@ class Trial:
                 config.mode,
                 config.slots,
                 config.max_norm,
+                config.memory_precision,
             ),
         )
 
@@ -124,6 +132,8 @@ class Trial:
             key.aggregation,
             self.config.server_rate,
             self.config.server_momentum,
+            server_optimizer=self.config.server_optimizer,
+            success_rates=self.rates[key.partition, key.seed],
             test_owners=owners.test_owners,
             classes=self.classes[key.partition, key.seed],
         )
@@ -160,7 +170,16 @@ class Trial:
             candidates=config.candidates,
             eta=config.eta,
             sampler=config.sampler,
+            data_sizes=self._data_sizes(rows),
+            deadline=config.seconds_until_deadline,
         )
+
+    def _data_sizes(self, rows: list[int]) -> Ints:
+        """Return how many samples each client trains on in some runs, [runs, K]."""
+        sizes = []
+        for row in rows:
+            sizes.append([len(samples) for samples in self.engine.runs[row].train])
+        return np.array(sizes)
 
     def _probe_losses(self, rows: list[int], clients: Ints) -> Floats:
         return self.engine.losses(rows, clients)
@@ -183,6 +202,8 @@ class Trial:
             return
         path = self.folder / run_folder.CHECKPOINT
         self.done = restore_trial(self.engine, self.selector, state, self.config.rounds, path)
+        if self.memory_log is not None and self.done < self.config.rounds:
+            self.memory_log.restore(state.get("memory"))
 
     def run(
         self,
@@ -313,7 +334,13 @@ class Trial:
 
     def _save_checkpoint(self, done: int) -> None:
         state = trial_state(self.engine, self.selector, done)
+        # After the last round nobody needs what clients sent before.
+        log = self.memory_log if done < self.config.rounds else None
+        if log is not None:
+            state["memory"] = log.save(done)
         run_folder.save_checkpoint(self.folder, state)
+        if log is not None:
+            log.clean()
 
 
 def _widen(values: npt.NDArray[Any], width: int, fill: int) -> npt.NDArray[Any]:

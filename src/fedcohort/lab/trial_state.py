@@ -15,12 +15,14 @@ TRAINING_MODES = ("together", "one-by-one")
 
 def trial_state(engine: Engine, selector: Lockstep, done: int) -> dict[str, Any]:
     """Return everything that decides the rounds after the first `done`."""
-    tensors = engine.state_dict()
+    arrays = {}
+    for name, value in engine.state_dict().items():
+        arrays[name] = value.cpu().numpy() if isinstance(value, torch.Tensor) else value
     return {
         "round": done,
         "mode": engine.mode,
         "slots": engine.slots,
-        "engine": {name: value.cpu().numpy() for name, value in tensors.items()},
+        "engine": arrays,
         "selectors": selector.state_dict(),
     }
 
@@ -60,9 +62,20 @@ def restore_trial(
     return done
 
 
-def _read_tensors(arrays: dict[str, Any]) -> dict[str, torch.Tensor]:
-    tensors = {}
+def _read_rules(rules: Any) -> dict[str, Any]:
+    """Return what each rule has learnt, by its name."""
+    learnt = {}
+    for name, state in _check_table("rules", rules).items():
+        learnt[name] = _check_table(name, state)
+    return learnt
+
+
+def _read_tensors(arrays: dict[str, Any]) -> dict[str, Any]:
+    tensors: dict[str, Any] = {}
     for name, values in arrays.items():
+        if name == "rules":
+            tensors[name] = _read_rules(values)
+            continue
         if not isinstance(values, np.ndarray) or values.dtype != np.float32:
             raise ValueError(f"{name} must be an array of float32, got {shown(values)}")
         tensors[name] = torch.from_numpy(values)

@@ -5,14 +5,14 @@ It holds the data on the device and trains one batch of local updates per round.
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fedcohort.aggregation.registry import AGGREGATIONS
-from fedcohort.aggregation.server import server_step
 from fedcohort.arrays import Bools, Floats, Ints
+from fedcohort.learning.aggregator import Aggregator, read_tensor
 from fedcohort.learning.evaluation import Evaluation, Evaluator
 from fedcohort.learning.inputs import check_inputs
 from fedcohort.learning.memory import check_training_memory
@@ -22,6 +22,7 @@ from fedcohort.learning.schedule import draw_batches
 from fedcohort.learning.sgd import Sgd
 from fedcohort.learning.trainers import BatchedTrainer, Jobs, LocalUpdates, SequentialTrainer
 from fedcohort.learning.tuning import fastest_mode, suitable_slots
+from fedcohort.learning.update_memory import UpdateMemory
 from fedcohort.learning.weights import flat_weights
 from fedcohort.learning.workers import Workers
 from fedcohort.rng import stream
@@ -44,7 +45,7 @@ class Engine:
 
     Attributes:
         models: Current weights of every run, [R, P].
-        velocity: Server momentum of every run, [R, P].
+        aggregator: Combines updates by each run's rule and takes the server's step.
         mode: How the engine trains, "together" or "one-by-one".
         slots: Number of clients that step side by side; None until the first round that trains,
             unless the options give it.
@@ -91,9 +92,7 @@ class Engine:
         self.x = x.to(self.device)
         self.y = y.to(self.device)
         self.models = torch.stack([flat_weights(module).to(self.device) for module in modules])
-        self.velocity = torch.zeros_like(self.models)
-        shares = np.stack([run.shares for run in self.runs])
-        self.shares = torch.tensor(shares, dtype=torch.float32, device=self.device)
+        self.aggregator = Aggregator(self.runs, self.models, sgd.rate, self.options.memory)
 
         self._dtype = PRECISIONS[precision]
         threads = 0
@@ -133,21 +132,29 @@ class Engine:
         """
         valid = np.zeros(arrived.shape, dtype=np.bool_)
         loss = np.full(arrived.shape, np.nan)
-        change = torch.zeros_like(self.models)
-        weight = torch.zeros(len(self.runs), device=self.device)
+        norm = np.full(arrived.shape, np.nan)
+        updates = None
 
         job_run = np.argwhere(arrived)[:, 0]
         job_client = clients[arrived]
         if job_run.size:
             jobs = self._make_jobs(round, job_run, job_client)
             updates = self._train_jobs(jobs, cohort_size=clients.shape[1])
-            is_valid = self._is_valid(updates)
-            change, weight = self._weighted_sums(updates.change, is_valid, job_run, job_client)
+            norms = torch.linalg.vector_norm(updates.change, dim=1)
+            is_finite = torch.isfinite(norms) & torch.isfinite(updates.loss)
+            is_valid = is_finite & (norms <= self.options.max_norm)
             valid[arrived] = is_valid.cpu().numpy()
             loss[arrived] = updates.loss.double().cpu().numpy()
+            norm[arrived] = norms.double().cpu().numpy()
+        loss = np.where(valid, loss, np.nan)
+        norm = np.where(valid, norm, np.nan)
 
-        self._aggregate(change, weight)
-        return Returned(valid, np.where(valid, loss, np.nan))
+        if weights is None:
+            weights = np.ones(clients.shape)
+        arrivals = self.aggregator.describe(clients, valid, weights, loss, norm)
+        change = None if updates is None else updates.change
+        self.models = self.aggregator.move(self.models, change, arrived, arrivals)
+        return Returned(valid, loss, norm)
 
     def losses(self, runs: Sequence[int], clients: Ints) -> Floats:
         """Return the mean loss of current models on the training data of clients.
@@ -181,27 +188,31 @@ class Engine:
         """Return an evaluation of the same shapes that knows nothing: all values are nan."""
         return self._evaluator.untested(self.runs)
 
-    def state_dict(self) -> dict[str, Tensor]:
-        """Return everything that training changes: models [R, P] and velocity [R, P]."""
-        return {"models": self.models, "velocity": self.velocity}
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything that training changes, except the memory of updates.
 
-    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        Returns:
+            The models [R, P], the server's averages [R, P], and what the rules have learnt.
+        """
+        return {"models": self.models, **self.aggregator.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a state that `state_dict` returned.
 
         Args:
-            state: State of an engine with the same model and the same number of runs.
+            state: State of an engine with the same model, rules and number of runs.
 
         Raises:
             ValueError: If a part is missing or has another shape; the engine is unchanged.
         """
-        for name, current in self.state_dict().items():
-            if name in state and state[name].shape == current.shape:
-                continue
-            got = tuple(state[name].shape) if name in state else "nothing"
-            expected = tuple(current.shape)
-            raise ValueError(f"{name} of the state must have shape {expected}, got {got}")
-        self.models = state["models"].to(self.device)
-        self.velocity = state["velocity"].to(self.device)
+        models = read_tensor("models", state, self.models)
+        self.aggregator.load_state_dict(state)
+        self.models = models
+
+    @property
+    def memory(self) -> UpdateMemory | None:
+        """The last update of every client; None if no rule remembers updates."""
+        return self.aggregator.memory
 
     @property
     def model_bytes(self) -> int:
@@ -264,49 +275,6 @@ class Engine:
             batches.append(draw_batches(run.train[client], epochs, self.sgd.batch_size, rng))
             mu.append(run.mu)
         return Jobs(job_run, batches, torch.tensor(mu, dtype=torch.float32))
-
-    def _is_valid(self, updates: LocalUpdates) -> Tensor:
-        """Return which updates [J] are finite and not longer than the bound."""
-        norms = torch.linalg.vector_norm(updates.change, dim=1)
-        is_finite = torch.isfinite(norms) & torch.isfinite(updates.loss)
-        is_valid: Tensor = is_finite & (norms <= self.options.max_norm)
-        return is_valid
-
-    def _weighted_sums(
-        self, change: Tensor, is_valid: Tensor, job_run: Ints, job_client: Ints
-    ) -> tuple[Tensor, Tensor]:
-        """Return the sum of share_i (Theta_i - Theta), [R, P], and of the shares, [R].
-
-        One matrix product adds up in the same order every time.
-        """
-        run = torch.from_numpy(job_run).to(self.device)
-        client = torch.from_numpy(job_client).to(self.device)
-        job = torch.arange(job_run.size, device=self.device)
-        weights = torch.zeros((len(self.runs), job_run.size), device=self.device)
-        weights[run, job] = self.shares[run, client] * is_valid
-        return weights @ torch.where(is_valid[:, None], change, 0.0), weights.sum(dim=1)
-
-    def _aggregate(self, change: Tensor, weight: Tensor) -> None:
-        """Move every run's model by its own rule, except runs without a valid update."""
-        changes = {}
-        for name in {run.aggregation for run in self.runs}:
-            changes[name] = AGGREGATIONS[name](change, weight)
-        chosen = torch.stack(
-            [changes[run.aggregation][position] for position, run in enumerate(self.runs)]
-        )
-        rate = self._column([run.server_rate for run in self.runs])
-        momentum = self._column([run.server_momentum for run in self.runs])
-        models, velocity = server_step(self.models, chosen, self.velocity, rate, momentum)
-
-        has_update = (weight > 0)[:, None]
-        has_momentum = (momentum > 0)[:, None]
-        self.models = torch.where(has_update, models, self.models)
-        # Without momentum the velocity stays zero, which keeps checkpoints small.
-        self.velocity = torch.where(has_update & has_momentum, velocity, self.velocity)
-
-    def _column(self, values: Sequence[float]) -> Tensor:
-        """Return one number per run, [R]; whole numbers become floats too."""
-        return torch.tensor([float(value) for value in values], device=self.device)
 
     def _client_losses(self, run: int, clients: Ints) -> Floats:
         """Return the mean loss [d] of one run's model on the training data of d clients."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from fedcohort.checks import MAX_COUNT, check_choice, check_int
+from fedcohort.learning.update_memory import MEMORY_TYPES
 
 PRECISIONS = {"float32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16}
 MODES = ("auto", "together", "one-by-one")
@@ -24,6 +25,8 @@ class Options:
         slots: Number of clients that step side by side; None chooses a suitable number.
         max_norm: Longest change that a client may return. A longer change, or one that is not
             finite, is rejected and counts as a failure.
+        memory: Precision of the updates that some rules remember: "float32" or "bf16", which
+            takes half the memory.
 
     Raises:
         ValueError: If a value is unknown or out of bounds.
@@ -39,10 +42,12 @@ class Options:
     mode: str = "auto"
     slots: int | None = None
     max_norm: float = float("inf")
+    memory: str = "float32"
 
     def __post_init__(self) -> None:
         check_choice("mode", self.mode, MODES)
         check_choice("precision", self.precision, PRECISIONS)
+        check_choice("memory", self.memory, MEMORY_TYPES)
         if self.slots is not None:
             check_int("slots", self.slots, 1, MAX_COUNT)
         if not self.max_norm > 0:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcohort.aggregation.registry import AGGREGATIONS
+from fedcohort.aggregation.server import SERVER_OPTIMIZERS
 from fedcohort.arrays import Floats, Ints
 from fedcohort.checks import MAX_COUNT, check_array, check_choice, check_range
 
@@ -23,6 +24,9 @@ class Run:
         aggregation: Name of the rule in `AGGREGATIONS` that combines the updates.
         server_rate: Factor of the aggregated update.
         server_momentum: Momentum of the server's step; 0 for none.
+        server_optimizer: "sgd" adds the aggregated update, with rate and momentum; "adam" and
+            "yogi" take adaptive steps, which have their own momentum.
+        success_rates: How often each client answers [K], for rules that know it.
         test_owners: Client that owns each test sample, [len(test)].
         classes: Class of each client, from 0, [K], by which the test samples of `test_owners` are
             told apart; by default all are of one class.
@@ -47,11 +51,19 @@ class Run:
     aggregation: str = "paper"
     server_rate: float = 1.0
     server_momentum: float = 0.0
+    server_optimizer: str = "sgd"
+    success_rates: Floats | None = None
     test_owners: Ints | None = None
     classes: Ints | None = None
 
     def __post_init__(self) -> None:
         check_choice("aggregation", self.aggregation, AGGREGATIONS)
+        check_choice("server_optimizer", self.server_optimizer, SERVER_OPTIMIZERS)
+        if self.server_optimizer != "sgd" and self.server_momentum:
+            raise ValueError(
+                f"server_momentum must be 0 for the server_optimizer {self.server_optimizer!r}, "
+                f"which has its own, got {self.server_momentum}"
+            )
         check_range("mu", self.mu, 0.0, 1e6)
         self._check_train()
         if not len(self.test):

@@ -13,12 +13,21 @@ from fedcohort.checks import check_choice
 from fedcohort.rng import RngLike
 from fedcohort.selection.age import Age
 from fedcohort.selection.base import BaseSelector
+from fedcohort.selection.clustered import ClusteredSampling
+from fedcohort.selection.cs_ucb import CSUCB, CSUCBQ
 from fedcohort.selection.e3cs import E3CS
+from fedcohort.selection.f3ast import F3AST
 from fedcohort.selection.fedcs import FedCS
+from fedcohort.selection.fedcs_time import FedCSTime
+from fedcohort.selection.oort import Oort
+from fedcohort.selection.optimal import OptimalSampling
+from fedcohort.selection.over_selection import OverSelection
 from fedcohort.selection.powd import LastLoss, LossProbe, PowD
 from fedcohort.selection.protocol import Selector
 from fedcohort.selection.quotas import Quota, constant, cosine, linear, step
 from fedcohort.selection.random import Random
+from fedcohort.selection.rbcs_f import RBCSF
+from fedcohort.selection.refl import REFL
 
 T = TypeVar("T")
 
@@ -67,7 +76,8 @@ class Scheme:
     Attributes:
         selector: The class, whose attributes declare what the scheme needs and offers.
         make: Function that makes a selector for a federation. By default the class is called
-            with the sizes and the randomness alone.
+            with the sizes and the randomness, and with `data_sizes` and `deadline` if it
+            declares that it needs them.
 
     Examples:
         >>> scheme = Scheme(Random)
@@ -84,7 +94,16 @@ class Scheme:
         """Return a new selector for this federation."""
         if self.make is not None:
             return self.make(federation)
-        return self.selector(federation.num_clients, federation.cohort_size, rng=federation.rng)
+        known = {name: getattr(federation, name) for name in self.needs}
+        return self.selector(
+            federation.num_clients, federation.cohort_size, rng=federation.rng, **known
+        )
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Fields of the federation that may be None elsewhere, but not for this scheme."""
+        fields = ("data_sizes", "deadline")
+        return tuple(name for name in fields if getattr(self.selector, f"needs_{name}"))
 
 
 def make_selector(name: str, federation: Federation) -> Selector:
@@ -107,6 +126,8 @@ def make_selector(name: str, federation: Federation) -> Selector:
         (20,)
     """
     scheme = SELECTORS[check_choice("selector", name, SELECTORS)]
+    for field in scheme.needs:
+        _require(getattr(federation, field), field, name)
     return scheme(federation)
 
 
@@ -179,6 +200,16 @@ def _rpow_d(federation: Federation) -> Selector:
     )
 
 
+def _fedcs_time(federation: Federation) -> Selector:
+    return FedCSTime(
+        federation.num_clients,
+        federation.cohort_size,
+        deadline=_require(federation.deadline, "deadline", "fedcs-time"),
+        rng=federation.rng,
+        candidates=federation.candidates,
+    )
+
+
 SELECTORS: dict[str, Scheme] = {
     "e3cs-0": _e3cs(_fraction(0.0)),
     "e3cs-0.5": _e3cs(_fraction(0.5)),
@@ -195,6 +226,16 @@ SELECTORS: dict[str, Scheme] = {
     "pow-d": Scheme(PowD, _pow_d),
     "rpow-d": Scheme(LastLoss, _rpow_d),
     "age": Scheme(Age),
+    "f3ast": Scheme(F3AST),
+    "oort": Scheme(Oort),
+    "cs-ucb": Scheme(CSUCB),
+    "cs-ucb-q": Scheme(CSUCBQ),
+    "rbcs-f": Scheme(RBCSF),
+    "fedcs-time": Scheme(FedCSTime, _fedcs_time),
+    "optimal": Scheme(OptimalSampling),
+    "clustered": Scheme(ClusteredSampling),
+    "refl": Scheme(REFL),
+    "over-selection": Scheme(OverSelection),
 }
 """Every scheme by name."""
 

@@ -4,6 +4,7 @@
                    owners.npz, classes.npz, checkpoint.safetensors and the one before it,
                    checkpoint.previous.safetensors, summary.csv, mlflow.json;
                    world.sha256 if the world is recorded;
+                   memory/ if a rule remembers updates;
                    cost.json too in a part of a reproduction
     simulation     settings.json, results.npz, environment.json, allocations/
     reproduction   reproduce.json, runs/ with a comparison in each folder, runs-NAME.parquet,
@@ -112,6 +113,12 @@ from fedcohort.lab.folder.simulation import (
     read_simulation_settings,
     save_simulation,
 )
+from fedcohort.lab.folder.update_memory import (
+    UPDATE_MEMORY,
+    discard_memory,
+    load_memory,
+    save_memory,
+)
 
 __all__ = [
     "ALLOCATIONS",
@@ -137,6 +144,7 @@ __all__ = [
     "SIMULATION_RESULTS",
     "SIMULATION_SETTINGS",
     "SUMMARY",
+    "UPDATE_MEMORY",
     "WORLD_DIGEST",
     "Arrays",
     "Kind",
@@ -148,6 +156,7 @@ __all__ = [
     "detect_kind",
     "discard_allocations",
     "discard_comparison",
+    "discard_memory",
     "find_results",
     "has_checkpoint",
     "has_comparison",
@@ -162,6 +171,7 @@ __all__ = [
     "load_flower_checkpoint",
     "load_journal",
     "load_label_counts",
+    "load_memory",
     "load_records",
     "load_simulation_results",
     "locked",
@@ -181,6 +191,7 @@ __all__ = [
     "save_checkpoint",
     "save_class_rates",
     "save_label_counts",
+    "save_memory",
     "save_records",
     "save_simulation",
     "save_summary",

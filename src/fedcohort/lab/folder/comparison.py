@@ -33,6 +33,7 @@ from fedcohort.lab.folder.shared import (
     read_if_there,
     write_environment,
 )
+from fedcohort.lab.folder.update_memory import discard_memory
 
 COMPARISON_SETTINGS = "settings.toml"
 DATA_DIGEST = "data.sha256"
@@ -280,6 +281,7 @@ def discard_comparison(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
     discard_chunks(folder / RECORDS)
     discard_chunks(folder / ALLOCATIONS)
+    discard_memory(folder)
 
 
 def _read_digest(path: Path) -> str | None:

@@ -1,0 +1,53 @@
+"""The rule `fedau`: weigh each update by how rarely its client takes part (FedAU)."""
+
+import numpy as np
+
+from fedcohort.aggregation.base import Arrivals, Rule, Setting
+from fedcohort.arrays import Floats, pick
+
+LONGEST_INTERVAL = 50  # rounds; a longer absence is cut, so that no weight explodes
+
+
+class FedAU(Rule):
+    """Weigh by the client's average number of rounds between two updates that count.
+
+    For a client that takes part with probability q in every round this average approaches 1/q, so
+    the rule needs neither inclusion probabilities nor success rates. An interval of 50 rounds
+    without an update is cut there and counts as complete.
+
+    Args:
+        setting: Sizes.
+    """
+
+    client_arrays = ("waiting", "intervals", "total")
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        arrays = self.initial_arrays(*self.shape)
+        self.waiting = arrays["waiting"]  # rounds since the last interval ended
+        self.intervals = arrays["intervals"]  # number of complete intervals
+        self.total = arrays["total"]  # rounds in all complete intervals
+
+    @staticmethod
+    def initial_arrays(num_runs: int, num_clients: int) -> dict[str, Floats]:
+        """Return the intervals of clients that were never heard of: none."""
+        names = ("waiting", "intervals", "total")
+        return {name: np.zeros((num_runs, num_clients)) for name in names}
+
+    def weigh(self, arrivals: Arrivals) -> Floats:
+        """Return share_i times the average interval, the one that ends now included."""
+        clients = np.maximum(arrivals.clients, 0)
+        total = pick(self.total, clients) + pick(self.waiting, clients) + 1
+        intervals = pick(self.intervals, clients) + 1
+        return np.asarray(arrivals.shares * total / intervals)
+
+    def learn(self, arrivals: Arrivals) -> None:
+        """Let every client wait one round more, and end the intervals of those that arrived."""
+        self.waiting += 1
+        ends = self.waiting >= LONGEST_INTERVAL
+        runs, positions = np.nonzero(arrivals.valid)
+        ends[runs, arrivals.clients[runs, positions]] = True
+
+        self.total += np.where(ends, self.waiting, 0.0)
+        self.intervals += ends
+        self.waiting[ends] = 0.0
