@@ -7,9 +7,9 @@ TRIAL = ("tests/lab/test_trial.py",)
 MUTANTS = (
     Mutant(
         "every seed of a comparison plays the same world",
-        "lab/trial.py",
-        "seeds = [key.seed for key in self.keys]",
-        "seeds = [self.config.first_seed for key in self.keys]",
+        "lab/trial_world.py",
+        "seeds = [seed for _, seed in pairs]",
+        "seeds = [config.first_seed for _ in pairs]",
         TRIAL,
     ),
     Mutant(
@@ -53,7 +53,7 @@ MUTANTS = (
     ),
     Mutant(
         "a rejected update wastes its bytes once",
-        "lab/trial.py",
+        "lab/trial_records.py",
         "(lost + 2 * rejected)",
         "(lost + rejected)",
         ("tests/lab/test_trial.py",),
@@ -61,8 +61,8 @@ MUTANTS = (
     Mutant(
         "the owners of labels are counted on the test samples",
         "lab/trial.py",
-        "self.owners[partition, config.first_seed].train",
-        "self.owners[partition, config.first_seed].test",
+        "label_counts(data.y, owners.train, data.num_classes)",
+        "label_counts(data.y, owners.test, data.num_classes)",
         ("tests/lab/test_trial.py",),
     ),
     Mutant(

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from fedcohort.arrays import Floats, Ints
@@ -16,17 +15,16 @@ from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.memory_log import MemoryLog
 from fedcohort.lab.owners import Owners, deal_samples
-from fedcohort.lab.record_checks import CLASS_ACCURACY, LABEL_ACCURACY
 from fedcohort.lab.recorder import AllocationRecorder
 from fedcohort.lab.reliability import reliability
 from fedcohort.lab.runs import RunKey, count_runs, run_keys
+from fedcohort.lab.trial_records import make_row
 from fedcohort.lab.trial_state import restore_trial, trial_state
 from fedcohort.lab.trial_world import RunsWorld, open_runs_world
 from fedcohort.learning import Engine, Evaluation, Options, Run, Sgd, make_model
 from fedcohort.memory import check_memory
-from fedcohort.rounds import Record, play
+from fedcohort.rounds import play
 from fedcohort.selection.lockstep import Lockstep
-from fedcohort.selection.protocol import NOBODY
 from fedcohort.selection.registry import Federation, make_selector
 from fedcohort.world.durations import local_epochs
 
@@ -239,7 +237,9 @@ class Trial:
             available=world.available,
         )
         for done, record in enumerate(records, start=self.done + 1):
-            row = self._make_row(record, self._evaluate(done))
+            row = make_row(
+                record, self._evaluate(done), self.selector.cohort_size, self.model_bytes
+            )
             if self.official_samples is not None:
                 row["official_accuracy"] = self._evaluate_official(self.official_samples, done)
             rows.append({name: row[name] for name in recorded or row})
@@ -297,28 +297,6 @@ class Trial:
             return self.engine.evaluate(samples).accuracy
         return np.full(len(self.keys), np.nan)
 
-    def _make_row(self, record: Record, tested: Evaluation) -> dict[str, Any]:
-        """Return what is recorded of a round.
-
-        A model that is sent in vain wastes its bytes once; an update that is rejected wastes them
-        twice, because it was sent back.
-        """
-        lost = (record.cohort.is_asked & ~record.arrived).sum(axis=-1)
-        rejected = (record.arrived & ~record.valid).sum(axis=-1)
-        width = self.selector.cohort_size
-        return {
-            "clients": _widen(record.cohort.clients.astype(np.int32), width, fill=NOBODY),
-            "arrived": _widen(record.arrived, width, fill=False),
-            "valid": _widen(record.valid, width, fill=False),
-            "accuracy": tested.accuracy,
-            "loss": tested.loss,
-            CLASS_ACCURACY: tested.class_accuracy.astype(np.float32),
-            LABEL_ACCURACY: tested.label_accuracy.astype(np.float32),
-            "seconds": record.seconds,
-            "wasted_seconds": record.wasted,
-            "wasted_bytes": (lost + 2 * rejected) * self.engine.model_bytes,
-        }
-
     def _save(
         self, rows: list[dict[str, Any]], done: int, on_checkpoint: OnCheckpoint | None
     ) -> None:
@@ -341,12 +319,6 @@ class Trial:
         run_folder.save_checkpoint(self.folder, state)
         if log is not None:
             log.clean()
-
-
-def _widen(values: npt.NDArray[Any], width: int, fill: int) -> npt.NDArray[Any]:
-    """Return values [runs, n] of a round as [runs, width], so that rounds can be stacked."""
-    missing = width - values.shape[-1]
-    return np.pad(values, ((0, 0), (0, missing)), constant_values=fill)
 
 
 def _check_clients_memory(config: ComparisonConfig) -> None:
