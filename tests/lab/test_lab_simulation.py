@@ -174,9 +174,10 @@ def test_one_seed_has_no_spread(tiny):
 def test_arrays_are_named_by_selector_and_field(tiny, tmp_path):
     simulation.load_or_simulate("simulate", TINY, tmp_path, run=lambda config, on_progress: tiny)
     stored = run_folder.load_simulation_results(tmp_path)
-    assert stored.keys() == {
+    names = {
         f"{n}/{f}" for n in UNTRAINED for f in ("successes", "answering", "expected", "counts")
     }
+    assert stored.keys() == names | {"over-selection/asked"}  # the one that asks more than k
     assert np.array_equal(stored["e3cs-0.5/counts"], tiny["e3cs-0.5"].counts)
 
 

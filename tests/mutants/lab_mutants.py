@@ -159,13 +159,13 @@ MUTANTS = (
     Mutant(
         "the success of a comparison counts rejected updates",
         "lab/summary.py",
-        'row["success"] = float(records["valid"].mean())',
-        'row["success"] = float(records["arrived"].mean())',
+        'success_share(records["valid"].sum(), counts.sum())',
+        'success_share(records["arrived"].sum(), counts.sum())',
         ("tests/lab/test_summary.py",),
     ),
     Mutant(
         "the last rounds of a simulation are not reported",
-        "lab/simulation.py",
+        "lab/simulation_result.py",
         "if on_round and (done % PROGRESS_EVERY == 0 or done == rounds):",
         "if on_round and done % PROGRESS_EVERY == 0:",
         ("tests/lab/test_lab_simulation.py", "tests/cli/test_cli.py"),
