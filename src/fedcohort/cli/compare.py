@@ -11,6 +11,7 @@ import typer
 from fedcohort.checks import check_choice
 from fedcohort.cli.console import console, print_json, print_table, progress_bars, say
 from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.named_parts import data_and_model
 from fedcohort.lab.runs import group_label
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def _compare(
 ) -> None:
     """Train under several selectors on a federation whose clients fail.
 
-    Table, figures and report.html go to the folder. --help-all lists the other settings.
+    Results and report.html go to the folder. --help-all lists all settings.
+    A selector, rule, world, model or data set may be your own: file.py:name.
 
     Example: fedcohort compare --dataset cifar10 --model cifar-cnn --clients 100 --cohort 20
     """
@@ -99,7 +101,7 @@ def _compare(
 def show_tables(config: ComparisonConfig, rows: Sequence[Row]) -> None:
     """Print one table for each group of runs."""
     sizes = f"K={config.clients}, k={config.cohort}, T={config.rounds}, {config.seeds} seeds"
-    console.print(f"compare: {config.dataset}, {config.model}, {sizes}", highlight=False)
+    console.print(f"compare: {data_and_model(config)}, {sizes}", highlight=False)
     tables: dict[str, list[Row]] = {}
     for row in rows:
         label = group_label(row["partition"], row["aggregation"], row.get("mu"))

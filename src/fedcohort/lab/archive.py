@@ -20,6 +20,7 @@ from fedcohort.files.seal import BLANK, KEY, check_seal
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.comparison import Comparison, load_comparison
 from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.named_parts import is_own_data
 from fedcohort.lab.record_checks import OFFICIAL
 from fedcohort.lab.runs import RunKey, run_keys
 from fedcohort.lab.summary import count_asked
@@ -302,7 +303,7 @@ def _check_same_samples(result: Result, digests: dict[str, str], path: Path) -> 
     """Refuse runs on a user's file that has changed in between."""
     dataset = result.config.dataset
     digest = result.provenance.get("data")
-    if not digest or not dataset.endswith(".npz"):
+    if not digest or not is_own_data(dataset):
         return
     if digests.setdefault(dataset, digest) != digest:
         raise ValueError(

@@ -15,6 +15,7 @@ from fedcohort.lab.config import LATER_SETTINGS, ComparisonConfig, open_world
 from fedcohort.lab.record_checks import check_label_counts, check_records
 from fedcohort.lab.recorder import Allocations, read_allocations
 from fedcohort.lab.simulation import Progress
+from fedcohort.lab.sources import check_present_sources, import_sources
 from fedcohort.lab.tracking import BACKENDS, check_installed, track
 from fedcohort.world.options import MissingData
 
@@ -177,12 +178,16 @@ def run_comparison(
         state = _find_checkpoint(config, stored, folder, resume) if keeps_run else None
 
         is_finished = state is not None and state["round"] >= config.rounds
+        if is_finished:
+            check_present_sources(folder, config)
         if is_finished and not _is_own_file(config.dataset):
             return load_comparison(folder, config, config.rounds)
         if not is_finished and log is not None:
             check_installed(log)
-        with suppress(MissingData):  # which the trial has
-            open_world(config, [config.first_seed])  # refuses a world that cannot be played
+        if not is_finished:
+            import_sources(config, folder if keeps_run else None)
+            with suppress(MissingData):  # which the trial has
+                open_world(config, [config.first_seed])  # refuses a world that cannot be played
         dataset = _load_dataset(config, data, on_progress)
         if keeps_run:
             _check_unchanged(config, dataset, folder)

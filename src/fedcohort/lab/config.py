@@ -18,6 +18,8 @@ from fedcohort.lab.config_checks import (
     check_comparison,
     check_simulation,
 )
+from fedcohort.lab.named_parts import expand_names
+from fedcohort.references import is_reference
 from fedcohort.selection.registry import PAPER_SELECTORS
 from fedcohort.world.classes import PAPER_RATES, class_of
 from fedcohort.world.options import format_options, parse_options
@@ -107,6 +109,7 @@ class ComparisonConfig:
         for name, value in vars(self).items():
             if isinstance(value, list):
                 object.__setattr__(self, name, tuple(value))
+        expand_names(self)
         check_comparison(self)
         # A whole number would become an integer tensor, or overflow one.
         for name in NUMBERS:
@@ -197,6 +200,7 @@ class SimulationConfig:
     knows_offline: bool = False
 
     def __post_init__(self) -> None:
+        expand_names(self)
         check_simulation(self)
         _sort_world_options(self)
 
@@ -228,8 +232,12 @@ Config = ComparisonConfig | SimulationConfig
 
 
 def has_classes(config: Config) -> bool:
-    """Return whether clients have classes with a success rate each; recorded ones have none."""
-    return config.world_file is None and config.world not in WORLDS_WITHOUT_CLASSES
+    """Return whether clients have classes with a success rate each.
+
+    Recorded clients have none, and those in a world of one's own have none that is known.
+    """
+    has_rates = config.world not in WORLDS_WITHOUT_CLASSES and not is_reference(config.world)
+    return config.world_file is None and has_rates
 
 
 def client_classes(config: Config) -> Ints:

@@ -1,7 +1,7 @@
 """What the settings of a comparison and of a simulation must be, each check written once."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,8 @@ from fedcohort.checks import (
 )
 from fedcohort.data import DATASETS, PARTITIONS
 from fedcohort.data.scaling import SCALINGS
+from fedcohort.lab.named_parts import is_npz, registered_names
+from fedcohort.references import check_name
 from fedcohort.selection.registry import SELECTORS
 from fedcohort.selection.sampling import SAMPLERS
 from fedcohort.world.options import parse_options
@@ -45,6 +47,13 @@ def _one_of(options: Any) -> Check:
     return check
 
 
+def _named(kind: str, registry: Collection[str]) -> Check:
+    def check(name: str, value: Any) -> None:
+        check_name(kind, value, registry)
+
+    return check
+
+
 def _check_eta(name: str, value: Any) -> None:
     if value != "auto":
         check_positive(name, value)
@@ -62,14 +71,14 @@ SHARED_CHECKS: dict[str, Check] = {
     "seeds": _check_count,
     "first_seed": partial(check_int, low=0),
     "sampler": _one_of(SAMPLERS),
-    "selectors": _one_of(list(SELECTORS)),
+    "selectors": _named("selector", SELECTORS),
     "eta": _check_eta,
     "rates": _within(0.0, 1.0),
-    "world": _one_of(WORLDS),
+    "world": _named("world", WORLDS),
 }
 COMPARISON_CHECKS: dict[str, Check] = {
     "partitions": _one_of(list(PARTITIONS)),
-    "aggregations": _one_of(list(AGGREGATIONS)),
+    "aggregations": _named("aggregation", AGGREGATIONS),
     "scaling": _one_of(SCALINGS),
     "first_seed": partial(check_int, low=0, high=LAST_SEED),
     "batch_size": _check_count,
@@ -129,8 +138,8 @@ def check_comparison(config: "ComparisonConfig") -> None:
     _check_lists(config, ("partitions", "aggregations", "mus", "epochs", "targets"))
     _check_shared(config)
     _check_fields(config, COMPARISON_CHECKS)
-    if not config.dataset.endswith(".npz"):
-        check_choice("dataset", config.dataset, DATASETS)
+    if not is_npz(config.dataset):
+        check_name("dataset", config.dataset, DATASETS)
     if config.candidates is not None:
         check_int("candidates", config.candidates, config.cohort, config.clients)
     if config.precision != "float32" and config.device == "cpu":
@@ -151,12 +160,26 @@ def check_simulation(config: "SimulationConfig") -> None:
     _check_shared(config)
     _check_text("world_file", config.world_file)
     for name in config.selectors:
-        for capability, what in ONLY_WITH_TRAINING.items():
-            if getattr(SELECTORS[name].selector, capability):
-                raise ValueError(
-                    f"selector must need no {what} where nothing is trained, "
-                    f"got {name!r}; `compare` trains"
-                )
+        if name in SELECTORS:  # others are known once they are imported, to be played
+            check_needs_no_training(name, SELECTORS[name].selector)
+
+
+def check_needs_no_training(name: str, selector: Any) -> None:
+    """Refuse a selector that cannot be played where nothing is trained.
+
+    Args:
+        name: Its name, for the message.
+        selector: The selector or its class.
+
+    Raises:
+        ValueError: If it needs something that only training gives.
+    """
+    for capability, what in ONLY_WITH_TRAINING.items():
+        if getattr(selector, capability, False):
+            raise ValueError(
+                f"selector must need no {what} where nothing is trained, "
+                f"got {name!r}; `compare` trains"
+            )
 
 
 def _check_fields(config: "Config", checks: Mapping[str, Check]) -> None:
@@ -216,14 +239,14 @@ def _check_learning(config: "ComparisonConfig") -> None:
 
     Without PyTorch nothing can be trained, and settings that are read were checked when written.
     """
-    try:
-        # Imported here, not at the top: `--help` must not load PyTorch.
-        from fedcohort.learning.models import MODELS
-        from fedcohort.learning.options import MODES, PRECISIONS
-        from fedcohort.learning.update_memory import MEMORY_TYPES
-    except ModuleNotFoundError:
+    models = registered_names("model")
+    if models is None:
         return
-    check_choice("model", config.model, MODELS)
+    # Imported here, not at the top: `--help` must not load PyTorch.
+    from fedcohort.learning.options import MODES, PRECISIONS
+    from fedcohort.learning.update_memory import MEMORY_TYPES
+
+    check_name("model", config.model, models)
     check_choice("precision", config.precision, PRECISIONS)
     check_choice("memory_precision", config.memory_precision, MEMORY_TYPES)
     check_choice("mode", config.mode, MODES)

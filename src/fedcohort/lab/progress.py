@@ -12,6 +12,7 @@ from fedcohort.lab import folder as run_folder
 from fedcohort.lab.comparison import load_chunk, read_config
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.folder import Kind, detect_kind
+from fedcohort.lab.named_parts import data_and_model, selector_labels
 from fedcohort.lab.runs import run_keys
 from fedcohort.lab.summary import success_share
 from fedcohort.selection.protocol import NOBODY
@@ -127,7 +128,7 @@ class ComparisonFollower:
             path = run_folder.chunk_path(self.folder, self.done)
 
         config = self.config
-        title = f"{config.dataset}, {config.model}, {len(run_keys(config))} runs"
+        title = f"{data_and_model(config)}, {len(run_keys(config))} runs"
         if not self.done:
             return Snapshot(title, 0, config.rounds, None, None, ())
         selectors = tuple(self._selector_progress(name) for name in config.selectors)
@@ -156,7 +157,8 @@ class ComparisonFollower:
         accuracy = self.latest["accuracy"][:, rows]
         tested = accuracy[~np.isnan(accuracy).any(axis=1)]
         latest_accuracy = float(tested[-1].mean()) if len(tested) else nan
-        return SelectorProgress(name, success, latest_accuracy, self._asked_last(rows[0]))
+        label = selector_labels(self.config)[name]
+        return SelectorProgress(label, success, latest_accuracy, self._asked_last(rows[0]))
 
     def _asked_last(self, row: int) -> tuple[AskedClient, ...]:
         """Return the clients that a run asked in its last round."""

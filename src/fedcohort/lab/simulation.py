@@ -15,8 +15,10 @@ from fedcohort.arrays import Floats
 from fedcohort.files import check_folder
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import SimulationConfig, open_world
+from fedcohort.lab.config_checks import check_needs_no_training
 from fedcohort.lab.recorder import AllocationRecorder, Allocations, read_allocations
 from fedcohort.lab.simulation_result import SimulationResult, collect
+from fedcohort.lab.sources import check_present_sources, source_digests
 from fedcohort.memory import check_memory
 from fedcohort.selection.lockstep import Lockstep
 from fedcohort.selection.protocol import Selector
@@ -95,9 +97,8 @@ def check_simulation_memory(config: SimulationConfig) -> None:
     Raises:
         ValueError: With the bytes needed and the bytes that there are.
     """
-    values_per_result = config.seeds * (3 * config.rounds + config.clients)
-    values_of_selector = 2 * config.seeds * config.clients  # weights and probabilities
-    values = len(config.selectors) * values_per_result + values_of_selector
+    values = len(config.selectors) * config.seeds * (3 * config.rounds + config.clients)
+    values += 2 * config.seeds * config.clients  # weights and probabilities of a selector
     check_memory(
         "clients, seeds and rounds",
         f"{config.clients} clients, {config.seeds} seeds and {config.rounds} rounds "
@@ -153,7 +154,9 @@ def _make_selector(config: SimulationConfig, name: str, success_rates: Floats) -
             eta=config.eta,
             sampler=config.sampler,
         )
-        selectors.append(make_selector(name, federation))
+        selector = make_selector(name, federation)
+        check_needs_no_training(name, selector)
+        selectors.append(selector)
     if config.knows_offline:
         return Lockstep(selectors, [1] * len(selectors))
     return selectors[0]
@@ -209,15 +212,15 @@ def load_or_simulate(
     with run_folder.locked(folder):
         run_folder.check_simulation_folder(folder, settings, overwrite)
         if run_folder.has_simulation(folder) and not overwrite:
-            # The folder's settings are equal to ours, so they need not be read again.
-            results = _load_results(folder)
+            check_present_sources(folder, config)
+            results = _load_results(folder)  # the settings are equal to ours
             _check_shapes(folder, config, results, shapes(config))
             return Simulation(folder, settings, config, results)
 
         extras = () if recorder is None else (recorder,)
+        digests = source_digests(config)
         results = run(config, on_progress, *extras)
-        run_folder.discard_allocations(folder)  # those of the selectors that were here before
-        run_folder.save_simulation(folder, settings, as_arrays(results))
+        run_folder.save_simulation(folder, settings, as_arrays(results), digests)
         run_folder.write_environment(folder)
         if recorder is not None:
             recorder.save(folder, first_round=0)

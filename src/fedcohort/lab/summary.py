@@ -32,8 +32,7 @@ def comparison_rows(config: ComparisonConfig, records: Arrays) -> list[Row]:
     """
     rows = []
     for group in run_groups(config):
-        for selector in config.selectors:
-            runs = group.rows[selector]
+        for selector, runs in group.rows.items():
             own = {name: values[:, runs] for name, values in records.items()}
             rows.append(_comparison_row(config, group, selector, own))
     return rows
@@ -104,8 +103,8 @@ def accuracy_curves(config: ComparisonConfig, records: Arrays) -> dict[str, dict
     curves: dict[str, dict[str, Floats]] = {}
     for group in run_groups(config):
         curves[group.label] = {}
-        for selector in config.selectors:
-            curves[group.label][selector] = records["accuracy"][:, group.rows[selector]].T
+        for selector, runs in group.rows.items():
+            curves[group.label][selector] = records["accuracy"][:, runs].T
     return curves
 
 

@@ -18,6 +18,7 @@ from fedcohort.arrays import Floats
 from fedcohort.checks import check_choice
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.named_parts import aggregation_labels, selector_labels
 from fedcohort.lab.runs import run_keys
 from fedcohort.selection.protocol import NOBODY
 
@@ -73,12 +74,14 @@ def track(kind: str, config: ComparisonConfig, folder: Path, done: int) -> Itera
 
 def tracked_runs(config: ComparisonConfig) -> dict[str, list[int]]:
     """Return the rows of the batch axis by the name of their run in TensorBoard or MLflow."""
+    selectors = selector_labels(config)
+    aggregations = aggregation_labels(config)
     runs: dict[str, list[int]] = {}
     for row, key in enumerate(run_keys(config)):
-        words = [key.partition, key.aggregation]
+        words = [key.partition, aggregations[key.aggregation]]
         if len(config.mus) > 1:
             words.append(f"mu={key.mu:g}")
-        words.append(key.selector)
+        words.append(selectors[key.selector])
         runs.setdefault(" ".join(words), []).append(row)
     return runs
 

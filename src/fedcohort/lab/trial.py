@@ -18,6 +18,7 @@ from fedcohort.lab.owners import Owners, deal_samples
 from fedcohort.lab.recorder import AllocationRecorder
 from fedcohort.lab.reliability import reliability
 from fedcohort.lab.runs import RunKey, count_runs, run_keys
+from fedcohort.lab.sources import check_sources, source_digests
 from fedcohort.lab.trial_records import make_row
 from fedcohort.lab.trial_state import restore_trial, trial_state
 from fedcohort.lab.trial_world import RunsWorld, open_runs_world
@@ -55,6 +56,7 @@ class Trial:
         self.keys = run_keys(config)
         self.done = 0
         self.digest = data.digest
+        self.sources = source_digests(config)
 
         self.owners: dict[tuple[str, int], Owners] = {}
         for partition, seed in sorted({(key.partition, key.seed) for key in self.keys}):
@@ -195,6 +197,7 @@ class Trial:
         """
         if state is None:
             run_folder.check_data_digest(self.folder, self.digest)
+            check_sources(self.folder, self.sources)
             state = run_folder.load_comparison_checkpoint(self.folder)
         if state is None:
             return
@@ -263,6 +266,7 @@ class Trial:
         if self.config.world_file is not None:
             digest = digest_file(Path(self.config.world_file))
             run_folder.write_world_digest(self.folder, digest)
+        run_folder.write_sources(self.folder, self.sources)
         first_seed = self.config.first_seed
         counts = {name: self.label_counts[name, first_seed] for name in self.config.partitions}
         run_folder.save_label_counts(self.folder, counts)

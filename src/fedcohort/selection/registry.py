@@ -9,7 +9,8 @@ from typing import TypeVar
 
 import numpy.typing as npt
 
-from fedcohort.checks import check_choice
+from fedcohort.checks import shown
+from fedcohort.references import call_own, resolve
 from fedcohort.rng import RngLike
 from fedcohort.selection.age import Age
 from fedcohort.selection.base import BaseSelector
@@ -30,6 +31,7 @@ from fedcohort.selection.rbcs_f import RBCSF
 from fedcohort.selection.refl import REFL
 
 T = TypeVar("T")
+SELECTOR_PARTS = ("num_clients", "cohort_size", "select", "update", "state_dict", "load_state_dict")
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,8 @@ def make_selector(name: str, federation: Federation) -> Selector:
     """Return a new selector by its name.
 
     Args:
-        name: A key of `SELECTORS`.
+        name: A key of `SELECTORS`, a name that an installed package registers, or a reference
+            such as "mine.py:Oldest" (see `find_scheme`).
         federation: Sizes, randomness and whatever else the scheme may know.
 
     Returns:
@@ -125,10 +128,47 @@ def make_selector(name: str, federation: Federation) -> Selector:
         >>> selector.select(0).clients.shape
         (20,)
     """
-    scheme = SELECTORS[check_choice("selector", name, SELECTORS)]
+    scheme = find_scheme(name)
     for field in scheme.needs:
         _require(getattr(federation, field), field, name)
-    return scheme(federation)
+    if name in SELECTORS:
+        return scheme(federation)
+    about = f"selector {name!r}"
+    selector: Selector = call_own(about, scheme, federation)
+    missing = [part for part in SELECTOR_PARTS if not hasattr(selector, part)]
+    if missing:
+        raise ValueError(
+            f"{about} must have all that a selector has, got a {type(selector).__name__} "
+            f"without {', '.join(missing)}"
+        )
+    return selector
+
+
+def find_scheme(name: str) -> Scheme:
+    """Return a scheme by its name, or by a reference to one's own.
+
+    Args:
+        name: A key of `SELECTORS`, a name that an installed package registers, or a reference to
+            a subclass of `BaseSelector` or a function from a `Federation` to a selector.
+
+    Returns:
+        The scheme. What a function makes is not known before it is called, so its scheme declares
+        no needs.
+
+    Raises:
+        ValueError: If there is no such name, or it is of another kind.
+    """
+    found = resolve("selector", name, SELECTORS)
+    if isinstance(found, Scheme):
+        return found
+    if isinstance(found, type) and issubclass(found, BaseSelector):
+        return Scheme(found)
+    if callable(found):
+        return Scheme(BaseSelector, found)
+    raise ValueError(
+        f"selector {name!r} must be a subclass of BaseSelector or a function from a Federation "
+        f"to a selector, got {shown(found)}"
+    )
 
 
 def _require(value: T | None, argument: str, name: str) -> T:

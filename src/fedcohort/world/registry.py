@@ -2,7 +2,11 @@
 
 from collections.abc import Callable
 
-from fedcohort.checks import check_choice
+import numpy as np
+import numpy.typing as npt
+
+from fedcohort.checks import check_array
+from fedcohort.references import make_own, resolve
 from fedcohort.world.base import Conditions, World
 from fedcohort.world.bernoulli import make_bernoulli
 from fedcohort.world.groups import make_groups
@@ -24,10 +28,11 @@ WORLDS: dict[str, Callable[[Conditions], World]] = {
 
 
 def make_world(name: str, conditions: Conditions) -> World:
-    """Return a new world by its registered name.
+    """Return a new world by its name.
 
     Args:
-        name: A key of `WORLDS`.
+        name: A key of `WORLDS`, a name that an installed package registers, or a reference such
+            as "mine.py:night_shift" to a function from `Conditions` to a `World`.
         conditions: What the world is made from.
 
     Returns:
@@ -46,11 +51,23 @@ def make_world(name: str, conditions: Conditions) -> World:
         >>> world.success_rates.tolist()
         [0.0, 0.0, 1.0, 1.0]
     """
-    check_choice("world", name, WORLDS)
-    world = WORLDS[name](conditions)
+    make = resolve("world", name, WORLDS)
+    if name in WORLDS:
+        world = WORLDS[name](conditions)
+    else:
+        world = make_own(f"world {name!r}", make, World, conditions)
+        _check_rates(f"success_rates of the world {name!r}", world.success_rates, conditions)
     if conditions.knows_offline and world.available is None:
         raise ValueError(
             f"knows_offline must be false in the world {name!r}, whose clients are never offline "
             "for a while, got true"
         )
     return world
+
+
+def _check_rates(name: str, rates: npt.ArrayLike, conditions: Conditions) -> None:
+    """Refuse success rates that are neither [K] nor [S, K]."""
+    shape: tuple[int, ...] = (conditions.num_clients,)
+    if np.ndim(rates) > 1:
+        shape = (len(conditions.seeds), conditions.num_clients)
+    check_array(name, rates, shape, 0.0, 1.0)

@@ -9,6 +9,7 @@ import numpy as np
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.comparison import Comparison
 from fedcohort.lab.config import ComparisonConfig, client_classes, has_classes
+from fedcohort.lab.named_parts import data_and_model, labelled
 from fedcohort.lab.runs import group_label, run_groups
 from fedcohort.lab.summary import comparison_rows, count_asked
 from fedcohort.reports.findings import Findings, Scheme
@@ -44,13 +45,13 @@ def findings(comparison: Comparison) -> Findings:
     kinds = _schemes_by_kind(config, records)
     size = f"{config.clients} clients, {config.cohort} asked per round, {config.rounds} rounds"
     return Findings(
-        title=f"Client selection compared: {config.dataset}, {config.model}, {size}",
+        title=f"Client selection compared: {data_and_model(config)}, {size}",
         kinds=kinds,
         tables=_tables(comparison_rows(config, records)),
         targets=dict.fromkeys(kinds, config.targets),
         rates=config.rates if has_classes(config) else (),
         classes=client_classes(config) if has_classes(config) else None,
-        allocations=comparison.allocations,
+        allocations=labelled(comparison.allocations, config),
         owners=comparison.label_counts,
         lead=_lead(config, comparison.rounds_done),
         notes=NOTES,
@@ -85,8 +86,7 @@ def _schemes_by_kind(
     kinds: dict[str, dict[str, Scheme]] = {}
     for group in run_groups(config):
         kinds[group.label] = {}
-        for selector in config.selectors:
-            rows = group.rows[selector]
+        for selector, rows in group.rows.items():
             kinds[group.label][selector] = _scheme(config, records, rows, group.seeds)
     return kinds
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from fedcohort.lab.config import Config, has_classes
 from fedcohort.lab.config_checks import DEFAULT_WORLD
+from fedcohort.references import is_reference, short_label
 
 
 def list_seeds(first_seed: int, count: int) -> str:
@@ -29,6 +30,8 @@ def list_rates(rates: Sequence[float]) -> str:
 
 def describe_failures(config: Config) -> str:
     """Return how clients fail, as a sentence without its full stop."""
+    if is_reference(config.world):
+        return f"Clients fail as the world {short_label(config.world)} says"
     if config.world_file is not None:
         return f"Clients fail as recorded in {config.world_file}"
     world = ""
