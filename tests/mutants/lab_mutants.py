@@ -101,6 +101,27 @@ MUTANTS = (
         ("tests/lab/test_summary.py",),
     ),
     Mutant(
+        "the gap is that of single runs",
+        "lab/summary.py",
+        "100 * float(gap(means))",
+        "100 * float(gap(by_class[-1]).mean())",
+        ("tests/lab/test_summary.py",),
+    ),
+    Mutant(
+        "a run goes on with more records than it began with",
+        "lab/trial.py",
+        "for name in recorded or row}",
+        "for name in row}",
+        ("tests/lab/test_trial.py",),
+    ),
+    Mutant(
+        "the classes of clients are those of the labels",
+        "learning/evaluation.py",
+        "by_class = _shares(correct.sum(axis=2), sizes.sum(axis=2))",
+        "by_class = _shares(correct.sum(axis=1), sizes.sum(axis=1))",
+        ("tests/learning/test_evaluation.py",),
+    ),
+    Mutant(
         "wasted seconds are per round",
         "lab/summary.py",
         'records["wasted_seconds"].sum(axis=0).mean()',

@@ -12,7 +12,7 @@ from fedcohort.data import Dataset, load
 from fedcohort.files import check_folder, digest_file
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import LATER_SETTINGS, ComparisonConfig, open_world
-from fedcohort.lab.record_checks import check_label_counts, check_records
+from fedcohort.lab.record_checks import CLASS_ACCURACY, check_label_counts, check_records
 from fedcohort.lab.recorder import Allocations, read_allocations
 from fedcohort.lab.simulation import Progress
 from fedcohort.lab.sources import check_present_sources, import_sources
@@ -54,6 +54,20 @@ class Comparison:
         counts = run_folder.load_label_counts(self.folder)
         check_label_counts(self.config, counts, self.folder / run_folder.LABEL_COUNTS)
         return counts
+
+    @cached_property
+    def class_rates(self) -> tuple[float, ...]:
+        """The mean success rate of each class of clients; nothing if it was not recorded."""
+        rates = run_folder.load_class_rates(self.folder)
+        by_class = self.records.get(CLASS_ACCURACY)
+        if rates is None or by_class is None:
+            return ()
+        if len(rates) != by_class.shape[-1]:
+            raise ValueError(
+                f"{self.folder / run_folder.CLASS_RATES} must hold the success rates of "
+                f"{by_class.shape[-1]} classes, as the records do, got {len(rates)}"
+            )
+        return tuple(rates.tolist())
 
     @cached_property
     def environment(self) -> dict[str, str]:

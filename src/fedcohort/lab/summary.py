@@ -9,11 +9,12 @@ import numpy.typing as npt
 
 from fedcohort.arrays import Floats, Ints
 from fedcohort.lab.config import ComparisonConfig, SimulationConfig, client_classes
+from fedcohort.lab.record_checks import CLASS_ACCURACY, LABEL_ACCURACY
 from fedcohort.lab.runs import RunGroup, run_groups
 from fedcohort.lab.simulation_result import SimulationResult
-from fedcohort.metrics import class_quartiles, first_at, jain
+from fedcohort.metrics import class_quartiles, first_at, gap, jain, worst
 from fedcohort.selection.protocol import NOBODY
-from fedcohort.statistics import sd
+from fedcohort.statistics import mean_of_known, sd
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 Row = dict[str, Any]
@@ -28,7 +29,8 @@ def comparison_rows(config: ComparisonConfig, records: Arrays) -> list[Row]:
 
     Returns:
         One row per partition, aggregation, mu and selector. A target that a run never reached
-        makes the mean nan.
+        makes the mean nan. "worst class", "gap" (in points) and "worst label" are there if the
+        accuracy was recorded by class of clients and by label.
     """
     rows = []
     for group in run_groups(config):
@@ -56,10 +58,29 @@ def _comparison_row(
     counts = count_asked(records["clients"], config.clients)
     row["final"] = float(accuracy[-1].mean())
     row["sd"] = sd(accuracy[-1])
+    row |= _left_out(records)
     row["success"] = success_share(records["valid"].sum(), counts.sum())
     row["Jain"] = float(jain(counts).mean())
     row["wasted s"] = float(records["wasted_seconds"].sum(axis=0).mean())
     row["wasted MB"] = float(records["wasted_bytes"].sum(axis=0).mean() / 1e6)
+    return row
+
+
+def _left_out(records: Arrays) -> Row:
+    """Return how well the final models do for the classes and labels that they serve worst.
+
+    Means over seeds come first: the lowest of single values would be low by chance.
+    """
+    row: Row = {}
+    by_class = records.get(CLASS_ACCURACY)
+    if by_class is not None and by_class.shape[-1] > 1:
+        means = mean_of_known(by_class[-1].astype(np.float64))
+        row["worst class"] = float(worst(means))
+        row["gap"] = 100 * float(gap(means))
+    by_label = records.get(LABEL_ACCURACY)
+    if by_label is not None:
+        means = mean_of_known(by_label[-1].astype(np.float64))
+        row["worst label"] = float(worst(means))
     return row
 
 
