@@ -32,6 +32,7 @@ COMMON = (
     "targets",
     "device",
 )
+REPEATABLE = ("world_options",)  # flags that may stand there several times, in the singular too
 Row = Mapping[str, Any]
 
 
@@ -45,7 +46,7 @@ def _compare(
     log: str | None,
     as_json: bool,
     help_all: bool,
-    **given: str | bool | None,
+    **given: str | bool | list[str] | None,
 ) -> None:
     """Train under several selectors on a federation whose clients fail.
 
@@ -157,10 +158,12 @@ def draw_figures(comparison: "Comparison", findings: "Findings") -> str:
 # --- Flags ---------------------------------------------------------------------------------
 
 
-def parse_setting(name: str, text: str | bool) -> Any:
+def parse_setting(name: str, text: str | bool | list[str]) -> Any:
     """Return a flag's value in the type of its setting: a list, a number, a word or None."""
     if isinstance(text, bool):
         return text
+    if isinstance(text, list):  # a flag that may be repeated
+        text = ",".join(text)
     default = getattr(ComparisonConfig(), name)
     if isinstance(default, tuple):
         return tuple(_parse_value(part.strip()) for part in text.split(",") if part.strip())
@@ -251,13 +254,20 @@ def _add_flags(command: Callable[..., None]) -> Callable[..., None]:
     flags = dict(OWN_FLAGS)
     for setting in fields(ComparisonConfig):
         is_switch = isinstance(setting.default, bool)
+        names = []
+        if setting.name in REPEATABLE:
+            flag = f"--{setting.name.replace('_', '-')}"
+            names = [flag, flag.removesuffix("s")]
         option = typer.Option(
+            *names,
             help=_describe(setting),
             show_default=False,
             metavar=None if is_switch else "VALUE",
             hidden=setting.name not in COMMON,
         )
-        kind = bool | None if is_switch else str | None
+        kind: Any = bool | None if is_switch else str | None
+        if names:
+            kind = list[str] | None
         flags[setting.name] = (kind, None, option)
 
     parameters = []

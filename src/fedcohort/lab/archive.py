@@ -23,6 +23,7 @@ from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.named_parts import is_own_data
 from fedcohort.lab.record_checks import CLASS_ACCURACY, LABEL_ACCURACY, OFFICIAL
 from fedcohort.lab.runs import RunKey, run_keys
+from fedcohort.lab.summary import count_asked
 from fedcohort.metrics import worst
 
 Array = npt.NDArray[Any]
@@ -158,7 +159,7 @@ def _columns_of_row(records: run_folder.Arrays, row: int, clients: int) -> dict[
         "loss": records["loss"][:, row],
         "official": official,
         "valid": records["valid"][:, row].sum(axis=-1),
-        "counts": np.bincount(records["clients"][:, row].ravel(), minlength=clients),
+        "counts": count_asked(records["clients"][:, [row]], clients)[0],
     }
 
 

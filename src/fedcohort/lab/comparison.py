@@ -1,6 +1,6 @@
 """A comparison and its run folder: begin it, go on with it, load it."""
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from fedcohort.lab.recorder import Allocations, read_allocations
 from fedcohort.lab.simulation import Progress
 from fedcohort.lab.sources import check_present_sources, import_sources
 from fedcohort.lab.tracking import BACKENDS, check_installed, track
+from fedcohort.world.options import MissingData
 
 if TYPE_CHECKING:
     from fedcohort.lab.trial import Trial
@@ -199,7 +200,8 @@ def run_comparison(
             check_installed(log)
         if not is_finished:
             import_sources(config, folder if keeps_run else None)
-            open_world(config, [config.first_seed])  # refuses a world that cannot be played
+            with suppress(MissingData):  # which the trial has
+                open_world(config, [config.first_seed])  # refuses a world that cannot be played
         dataset = _load_dataset(config, data, on_progress)
         if keeps_run:
             _check_unchanged(config, dataset, folder)

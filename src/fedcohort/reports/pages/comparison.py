@@ -15,6 +15,7 @@ from fedcohort.lab.runs import group_label, run_groups
 from fedcohort.lab.summary import comparison_rows, count_asked
 from fedcohort.reports.findings import Findings, Scheme
 from fedcohort.reports.pages.wording import describe_failures, list_seeds
+from fedcohort.selection.protocol import NOBODY
 
 NOTES = (
     "Means over seeds. ± is one standard deviation. A dash: not reached in every run, or unknown.",
@@ -103,7 +104,7 @@ def _scheme(
     successes = records["valid"][:, rows].sum(axis=-1).T.astype(np.float64)
     return Scheme(
         seeds=seeds,
-        asked=np.full(successes.shape, float(config.cohort)),
+        asked=(clients != NOBODY).sum(axis=-1).T.astype(np.float64),
         successes=successes,
         counts=count_asked(clients, config.clients),
         accuracy=records["accuracy"][:, rows].T,
