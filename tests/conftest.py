@@ -1,4 +1,7 @@
-"""What all tests share: the mark of those that start a Flower federation."""
+"""What all tests share: the mark of those that start a federation, and a package for a moment."""
+
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,3 +15,30 @@ def pytest_collection_modifyitems(items):
         is_slow = item.get_closest_marker("slow") is not None
         if is_slow and item.path.parent.name in DEPLOYMENT_FOLDERS:
             item.add_marker(pytest.mark.deployment)
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Return a function that installs a package: a module, and its entry points by group."""
+    site = tmp_path / "site-packages"
+    site.mkdir()
+    monkeypatch.syspath_prepend(str(site))
+    before = set(sys.modules)
+
+    def write(package: str, module: str, source: str, groups: dict[str, dict[str, str]]) -> Path:
+        path = site / f"{module}.py"
+        path.write_text(source)
+        about = site / f"{package.replace('-', '_')}-1.0.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        lines = []
+        for group, names in groups.items():
+            lines.append(f"[{group}]")
+            lines += [f"{name} = {target}" for name, target in names.items()]
+        (about / "entry_points.txt").write_text("\n".join(lines) + "\n")
+        return path
+
+    yield write
+    for name in set(sys.modules) - before:
+        if str(site) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]

@@ -11,6 +11,7 @@ from helpers import cohort_strategy, initial
 
 from fedcohort.flower import CohortStrategy
 from fedcohort.flower.selection import build_selector
+from fedcohort.selection.cs_ucb import CSUCB
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.registry import Federation, make_selector
 
@@ -41,6 +42,20 @@ class TwoVerbs:
         (
             {"selector": make_selector("rpow-d", Federation(6, 3, rng=0, horizon=1))},
             "loss_key must name the loss",
+        ),
+        ({"selector": "oort"}, "selector must not need how long clients take, .* got oort"),
+        ({"selector": "optimal"}, "selector must not need lengths of updates, .* got optimal"),
+        (
+            {"selector": CSUCB(6, 3, deadline=60.0, rng=0)},
+            "selector must not need how long clients take, which Flower does not offer, got CSUCB",
+        ),
+        (
+            {"selector": "over-selection"},
+            "selector must not need rounds that close before the deadline, .* got over-selection",
+        ),
+        (
+            {"selector": "clustered"},
+            "selector must be an object, not the name 'clustered', where data_sizes must be given",
         ),
         (
             {"selector": None},

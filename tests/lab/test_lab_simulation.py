@@ -7,7 +7,8 @@ import pytest
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab import simulation
 from fedcohort.lab.config import SimulationConfig
-from fedcohort.lab.simulation import SimulationResult, collect
+from fedcohort.lab.config_checks import ONLY_WITH_TRAINING
+from fedcohort.lab.simulation_result import SimulationResult, collect
 from fedcohort.lab.summary import simulation_rows
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.protocol import Cohort
@@ -20,13 +21,21 @@ from fedcohort.world.recorded import replay
 UNTRAINED = tuple(
     name
     for name, scheme in SELECTORS.items()
-    if not (scheme.selector.needs_losses or scheme.selector.probes_losses)
+    if not any(getattr(scheme.selector, capability) for capability in ONLY_WITH_TRAINING)
 )
 TINY = SimulationConfig(UNTRAINED, clients=9, cohort=3, rounds=30, seeds=3, first_seed=4)
 
 
 def same(a, b):
     return all(np.array_equal(getattr(a, field), getattr(b, field)) for field in vars(a))
+
+
+def part_of(result, runs):
+    """Return the result of some of the runs."""
+    fields = {}
+    for name, value in vars(result).items():
+        fields[name] = None if value is None else value[runs]
+    return SimulationResult(**fields)
 
 
 class Scripted:
@@ -78,9 +87,7 @@ def test_seeds_played_together_give_what_each_gives_alone(name, tiny):
         alone = simulation.simulate(replace(TINY, selectors=(name,), seeds=1, first_seed=seed))[
             name
         ]
-        assert same(
-            alone, SimulationResult(*(value[row : row + 1] for value in vars(tiny[name]).values()))
-        )
+        assert same(alone, part_of(tiny[name], slice(row, row + 1)))
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
@@ -88,7 +95,7 @@ def test_every_sampler_gives_the_same_results_together_and_alone(sampler):
     setting = replace(TINY, selectors=("e3cs-0.5",), sampler=sampler)
     together = simulation.simulate(setting)["e3cs-0.5"]
     last = simulation.simulate(replace(setting, seeds=1, first_seed=6))["e3cs-0.5"]
-    assert same(last, SimulationResult(*(value[2:] for value in vars(together).values())))
+    assert same(last, part_of(together, slice(2, None)))
 
 
 def test_all_selectors_meet_the_same_world_and_another_seed_is_another_world(tiny):
@@ -110,10 +117,18 @@ def test_a_selector_plays_the_same_whoever_else_is_compared(tiny):
 
 
 def test_every_round_asks_a_whole_cohort_and_no_more_arrive_than_would_answer(tiny):
-    for played in tiny.values():
-        assert (played.counts.sum(axis=-1) == TINY.rounds * TINY.cohort).all()
+    for name, played in tiny.items():
+        asked = 4 if name == "over-selection" else TINY.cohort  # 1.3 * 3, rounded up
+        assert (played.counts.sum(axis=-1) == TINY.rounds * asked).all()
         assert (played.counts <= TINY.rounds).all()
-        assert (played.successes <= np.minimum(TINY.cohort, played.answering)).all()
+        assert (played.successes <= np.minimum(asked, played.answering)).all()
+
+
+def test_the_success_ratio_counts_the_clients_that_were_asked(tiny):
+    rows = {row["selector"]: row for row in simulation_rows(TINY, tiny)}
+    for name, played in tiny.items():
+        ratio = played.successes.sum() / played.counts.sum()
+        assert rows[name]["success ratio"] == pytest.approx(ratio, rel=1e-12)
 
 
 def test_fedcs_expects_the_best_rates_and_random_the_mean(tiny):
@@ -159,9 +174,10 @@ def test_one_seed_has_no_spread(tiny):
 def test_arrays_are_named_by_selector_and_field(tiny, tmp_path):
     simulation.load_or_simulate("simulate", TINY, tmp_path, run=lambda config, on_progress: tiny)
     stored = run_folder.load_simulation_results(tmp_path)
-    assert stored.keys() == {
+    names = {
         f"{n}/{f}" for n in UNTRAINED for f in ("successes", "answering", "expected", "counts")
     }
+    assert stored.keys() == names | {"over-selection/asked"}  # the one that asks more than k
     assert np.array_equal(stored["e3cs-0.5/counts"], tiny["e3cs-0.5"].counts)
 
 

@@ -4,7 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcohort.lab.simulation import Simulation, SimulationResult
+from fedcohort.lab.simulation import Simulation
+from fedcohort.lab.simulation_result import SimulationResult
 from fedcohort.paper import regret
 from fedcohort.paper.theorem import SIMULATION, margins_of, regret_chart, summarise
 from fedcohort.reports.figures import draw

@@ -11,6 +11,7 @@ settings.register_profile("selection", deadline=None, derandomize=True, max_exam
 settings.load_profile("selection")
 
 NUM_CLIENTS, COHORT_SIZE, HORIZON = 12, 4, 24
+DEADLINE = 10.0
 
 
 @pytest.fixture
@@ -29,6 +30,8 @@ def build():
                 horizon=horizon,
                 success_rates=class_rates(num_clients),
                 loss_of=lambda clients: np.cos(3.0 * clients),
+                data_sizes=10 + 7 * np.arange(num_clients) % 30,
+                deadline=DEADLINE,
                 **more,
             ),
         )
@@ -46,7 +49,10 @@ def report():
     def make(cohort):
         chance = np.random.default_rng(cohort.round).random((2, 1000))
         success = chance[0][cohort.clients] < 0.6
-        return Outcome(cohort, success, np.where(success, chance[1][cohort.clients], np.nan))
+        value = chance[1][cohort.clients]
+        reported = np.where(success, value, np.nan)
+        seconds = np.where(success, DEADLINE * value, DEADLINE)
+        return Outcome(cohort, success, loss=reported, seconds=seconds, norm=2 * reported)
 
     return make
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from math import ceil
 
 import numpy as np
 import pytest
@@ -26,8 +27,13 @@ def kind_of(name):
     return re.sub(r"e3cs.*?(-robust)?$", r"e3cs\1", name)
 
 
+def count_asked(name, size=4):
+    """Return how many clients a scheme asks for a cohort of this size."""
+    return ceil(1.3 * size) if name == "over-selection" else size
+
+
 WITH_INCLUSION = [name for name, scheme in SELECTORS.items() if scheme.selector.has_inclusion]
-ONE_OF_EACH = ("random", "pow-d", "rpow-d", "fedcs", "e3cs-0", "e3cs-robust")
+ONE_OF_EACH = list({kind_of(name): name for name in SELECTORS}.values())
 OF_ANOTHER_KIND = [
     (name, other) for name in SELECTORS for other in ONE_OF_EACH if kind_of(name) != kind_of(other)
 ]
@@ -54,6 +60,7 @@ def assert_same_cohorts(got, expected):
     for one, other in zip(got, expected, strict=True):
         np.testing.assert_array_equal(one.clients, other.clients)
         np.testing.assert_array_equal(one.inclusion, other.inclusion)
+        np.testing.assert_array_equal(one.correction, other.correction)
 
 
 @every
@@ -63,7 +70,7 @@ def test_a_cohort_is_k_distinct_clients_with_their_chances(name, rng, build, rep
     for round in range(ROUNDS):
         cohort = selector.select(round)
         assert cohort.round == round
-        assert cohort.clients.shape == (*np.shape(rng), 4)
+        assert cohort.clients.shape == (*np.shape(rng), count_asked(name))
         assert (np.diff(cohort.clients, axis=-1) > 0).all()
         assert cohort.clients.min() >= 0
         assert cohort.clients.max() < 12
@@ -83,7 +90,7 @@ def test_only_available_clients_are_asked_all_of_them_if_they_are_fewer(name, rn
         if mask is None:
             mask = np.ones(12, dtype=bool)
         cohort = selector.select(round, available)
-        assert cohort.clients.shape == (*np.shape(rng), min(4, mask.sum()))
+        assert cohort.clients.shape == (*np.shape(rng), min(count_asked(name), mask.sum()))
         assert mask[cohort.clients].all()
         selector.update(report(cohort))
 
@@ -160,22 +167,23 @@ def test_a_run_in_a_batch_is_the_run_alone(name, build, report):
     together = play_from(build(name, [3, 1, 4]), report, 0)
     for row, seed in enumerate([3, 1, 4]):
         alone = play_from(build(name, seed), report, 0)
-        assert_same_cohorts(
-            [Cohort(c.round, c.clients[row], c.inclusion[row]) for c in together], alone
-        )
+        own = []
+        for cohort in together:
+            weights = cohort.correction[row]
+            own.append(Cohort(cohort.round, cohort.clients[row], cohort.inclusion[row], weights))
+        assert_same_cohorts(own, alone)
 
 
 @pytest.mark.parametrize("available", [None, np.arange(12) % 4 != 1], ids=["all", "some"])
 @pytest.mark.parametrize("name", WITH_INCLUSION)
 def test_clients_are_asked_with_the_probabilities_that_are_claimed(name, available, build, report):
     learned = build(name, 7)
-    for round in range(6):
-        learned.update(report(learned.select(round)))
-    claimed = learned.inclusion(6, available)
+    learned.update(report(learned.select(0)))
+    claimed = learned.inclusion(1, available)
     assert claimed.sum() == pytest.approx(4)
 
     # All runs continue from what the one has learned, each with its own chance.
-    runs, repeats = 400, 25
+    runs, repeats = 200, 25
     selector = build(name, list(range(runs)))
     state = selector.state_dict()
     for key, values in learned.state_dict().items():
@@ -185,13 +193,14 @@ def test_clients_are_asked_with_the_probabilities_that_are_claimed(name, availab
 
     cohorts = []
     for _ in range(repeats):
-        cohort = selector.select(6, available)  # without an update nothing is learned
+        cohort = selector.select(1, available)  # without an update nothing is learned
         np.testing.assert_allclose(cohort.inclusion, claimed[cohort.clients], rtol=1e-12)
         cohorts.append(cohort.clients)
     is_asked = members(np.concatenate(cohorts), 12)
 
     is_certain = (claimed == 0) | (claimed > 1 - 1e-9)
     assert (is_asked[:, is_certain] == np.round(claimed[is_certain])).all()
+    assert (~is_certain).sum() > 1
     by_chance = is_asked[:, ~is_certain].astype(float)
     difference = by_chance.mean(axis=0) - claimed[~is_certain]
     # The cohort's size is fixed, so the counts depend on each other: Hotelling's statistic.
@@ -215,7 +224,9 @@ def test_a_state_of_another_size_or_kind_is_refused_and_changes_nothing(name, bu
     good = build(name).state_dict()
     refused = {
         r"num_clients of the state must be 12, got 13": build(name, num_clients=13).state_dict(),
-        r"cohort_size of the state must be 4, got 5": build(name, cohort_size=5).state_dict(),
+        rf"cohort_size of the state must be {count_asked(name)}, got {count_asked(name, 5)}": build(
+            name, cohort_size=5
+        ).state_dict(),
         r"rng of the state must be for runs of shape \(\), got \(2,\)": build(
             name, [0, 1]
         ).state_dict(),
@@ -247,10 +258,12 @@ def test_arrays_of_a_state_must_fit(name, build):
     selector = build(name)
     state = build(name).state_dict()
     arrays = [key for key, value in state.items() if isinstance(value, np.ndarray)]
+    assert set(arrays) == {*selector.client_arrays, *selector.run_arrays}
     for key in arrays:
-        for wrong in (state[key][:-1], np.array(0.0)):
+        right = re.escape(str(state[key].shape))
+        for wrong in (np.zeros(11), np.zeros((12, 1)), np.array("x")):
             shape = re.escape(str(wrong.shape))
-            message = rf"{key} of the state must be numbers of shape \(12,\), got {shape}"
+            message = rf"{key} of the state must be numbers of shape {right}, got {shape}"
             with pytest.raises(ValueError, match=message):
                 selector.load_state_dict({**state, key: wrong})
 
@@ -268,12 +281,13 @@ def test_an_outcome_must_answer_the_last_cohort(name, build, report):
         ValueError, match=r"outcome must be for round 3, the last one selected, got round 2"
     ):
         selector.update(report(Cohort(2, cohort.clients, cohort.inclusion)))
-    others = np.setdiff1d(np.arange(12), cohort.clients)[:4]
+    size = count_asked(name)
+    others = np.setdiff1d(np.arange(12), cohort.clients)[:size]
     with pytest.raises(
         ValueError,
         match=rf"outcome must be for the clients asked in round 3, got client {others[0]}",
     ):
-        selector.update(report(Cohort(3, others, np.ones(4))))
+        selector.update(report(Cohort(3, others, np.ones(size))))
     with pytest.raises(
         ValueError,
         match=r"outcome must be for the clients asked in round 3, got clients of shape \(3,\)",
@@ -316,7 +330,8 @@ def test_runs_in_lock_step_must_have_cohorts_of_one_size(name, build):
     available = np.ones((2, 12), dtype=bool)
     available[1, 2:] = False
     message = (
-        r"available must leave every run in lock-step the same cohort size, got between 2 and 4"
+        r"available must leave every run in lock-step the same cohort size, "
+        rf"got between 2 and {count_asked(name)}"
     )
     with pytest.raises(ValueError, match=message):
         build(name, [0, 1]).select(0, available)
@@ -344,6 +359,8 @@ def test_impossible_sizes_are_refused(name, size, message):
         "horizon": 10,
         "loss_of": np.cos,
         "success_rates": np.ones(12),
+        "data_sizes": np.ones(12),
+        "deadline": 10.0,
     }
     with pytest.raises(ValueError, match=message):
         make_selector(name, Federation(**fields | size))
@@ -354,8 +371,26 @@ def test_everyone_can_be_asked_and_one_client_is_enough(name, build):
     everyone = build(name, num_clients=6, cohort_size=6).select(0)
     assert everyone.clients.tolist() == [0, 1, 2, 3, 4, 5]
     if name != "fedcs":  # four classes of rates need four clients in this fixture
-        only = make_selector(name, Federation(1, 1, 0, horizon=10, loss_of=np.cos)).select(0)
+        lonely = Federation(1, 1, 0, horizon=10, loss_of=np.cos, data_sizes=[9], deadline=10.0)
+        only = make_selector(name, lonely).select(0)
         assert (only.clients.tolist(), only.inclusion.tolist()) == ([0], [1.0])
+
+
+@every
+def test_every_run_may_have_its_own_mask(name, build, report):
+    is_even = np.arange(12) % 2 == 0
+    masks = np.stack([is_even, ~is_even, np.arange(12) < 6])
+    batched = build(name, [3, 1, 4])
+    alone = [build(name, seed) for seed in (3, 1, 4)]
+    for round in range(ROUNDS):
+        cohort = batched.select(round, masks)
+        batched.update(report(cohort))
+        for row, selector in enumerate(alone):
+            own = selector.select(round, masks[row])
+            np.testing.assert_array_equal(own.clients, cohort.clients[row])
+            np.testing.assert_array_equal(own.inclusion, cohort.inclusion[row])
+            selector.update(report(own))
+        masks = np.roll(masks, 1, axis=-1)
 
 
 @every
@@ -369,7 +404,7 @@ def test_newcomers_are_asked_too_and_ids_stay(name, rng, build, report):
     cohort = selector.select(1, [12, 13])
     assert (cohort.clients == [12, 13]).all()
     selector.update(report(cohort))
-    assert selector.select(2).clients.shape == (*np.shape(rng), 4)
+    assert selector.select(2).clients.shape == (*np.shape(rng), count_asked(name))
 
 
 @pytest.mark.slow
@@ -383,7 +418,10 @@ def test_ten_thousand_rounds_leave_no_trace_of_nan_or_overflow(name, sampler, bu
     for round in range(10_000):
         cohort = selector.select(round)
         success = world.random(cohort.clients.shape) < rates[cohort.clients]
-        selector.update(Outcome(cohort, success, np.where(success, 1.0, np.nan)))
+        reported = np.where(success, 1.0, np.nan)
+        seconds = np.where(success, 3.0, 10.0)
+        selector.update(Outcome(cohort, success, reported, seconds, reported))
     weights = selector.state_dict().get("log_weights", np.zeros(1))
     assert np.isfinite(weights).all()
     assert (selector.select(10_000).inclusion > 0).all()
+    assert np.isfinite(selector.select(10_000).correction).all()

@@ -19,7 +19,8 @@ class Losses:
 
     def train(self, round, clients, arrived, weights):
         valid = arrived & (clients != 3)
-        return Returned(valid, np.where(valid, 1 + np.sin(7.0 * clients + round), nan))
+        loss = np.where(valid, 1 + np.sin(7.0 * clients + round), nan)
+        return Returned(valid, loss, norm=2 * loss)
 
 
 def federation(seeds):
@@ -32,6 +33,8 @@ def federation(seeds):
         loss_of=lambda clients: np.cos(5.0 * clients),
         eta=0.5,
         sampler="systematic",
+        data_sizes=10 + np.arange(12),
+        deadline=1.0,
     )
 
 
@@ -47,7 +50,18 @@ def played(selector, seeds):
 
 
 @pytest.mark.parametrize(
-    "pair", [("e3cs-0.5", "random"), ("rpow-d", "e3cs-inc"), ("fedcs", "pow-d")], ids="+".join
+    "pair",
+    [
+        ("e3cs-0.5", "random"),
+        ("rpow-d", "e3cs-inc"),
+        ("fedcs", "pow-d"),
+        ("age", "oort"),
+        ("f3ast", "optimal"),
+        ("cs-ucb-q", "clustered"),
+        ("rbcs-f", "refl"),
+        ("fedcs-time", "cs-ucb"),
+    ],
+    ids="+".join,
 )
 def test_selectors_in_lock_step_do_what_each_does_alone(pair):
     seeds = ([3, 4], [5])
@@ -163,7 +177,8 @@ def test_every_selector_can_be_compared():
     selectors = [make_selector(name, federation(seeds)) for name in SELECTORS]
     world = bernoulli(class_rates(12), seeds * len(SELECTORS))
     records = list(play(Lockstep(selectors, [2] * len(SELECTORS)), world, 3, Losses()))
-    assert records[-1].valid.shape == (2 * len(SELECTORS), 4)
+    asked = records[-1].cohort.is_asked.sum(axis=-1)
+    assert asked.tolist() == [4] * (2 * len(SELECTORS) - 2) + [6] * 2  # over-selection is last
 
 
 def test_every_run_asks_those_available_in_its_own_row():

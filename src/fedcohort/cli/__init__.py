@@ -19,7 +19,9 @@ from fedcohort.cli.list_names import list_names
 from fedcohort.cli.report import report
 from fedcohort.cli.reproduce import reproduce
 from fedcohort.cli.simulate import simulate
+from fedcohort.cli.study import study
 from fedcohort.cli.watch import watch
+from fedcohort.references import describe_own_error
 
 MISTAKE = 2
 INTERRUPTED = 130
@@ -28,7 +30,7 @@ INTERRUPTION = (
     "anything else starts anew"
 )
 EXTRAS = {  # the modules that each extra installs
-    "learning": ("torch", "sklearn", "safetensors", "pyarrow"),
+    "learning": ("torch", "sklearn", "scipy", "safetensors", "pyarrow"),
     "flower": ("flwr",),
 }
 
@@ -57,6 +59,7 @@ app.command(name="list")(list_names)
 app.command()(bench)
 app.command(context_settings={"max_content_width": 110})(compare)
 app.command()(reproduce)
+app.command()(study)
 app.command()(watch)
 
 
@@ -88,7 +91,7 @@ def main() -> None:
     """Run the command line and exit: 0 done, 1 done in part, 2 a mistake, 130 interrupted."""
     _escape_unprintable()
     try:
-        code = app(prog_name="fedcohort", standalone_mode=False)
+        code = _run_app()
     except ClickException as error:
         code = _complain(_in_one_line(error))
     except ModuleNotFoundError as error:
@@ -113,6 +116,17 @@ def main() -> None:
     if code == INTERRUPTED:  # typer turns Ctrl-C into this code too
         _complain(INTERRUPTION)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _run_app() -> Any:
+    """Run a command; an error in a source of the user's own becomes one line that says where."""
+    try:
+        return app(prog_name="fedcohort", standalone_mode=False)
+    except Exception as error:
+        words = describe_own_error(error)
+        if words is None:
+            raise
+        raise ValueError(words) from None
 
 
 def _complain(message: str) -> int:

@@ -1,7 +1,7 @@
 """`fedcohort list`: everything that has a name."""
 
 from collections.abc import Collection
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -11,9 +11,18 @@ from fedcohort.bench import BENCHES
 from fedcohort.cli.console import console, print_json
 from fedcohort.data import DATASETS, PARTITIONS
 from fedcohort.paper.artefacts import ARTEFACTS
+from fedcohort.references import installed_names
 from fedcohort.selection.registry import SELECTORS
 from fedcohort.selection.sampling import SAMPLERS
 from fedcohort.world.registry import WORLDS
+
+KINDS = {  # of names that other packages may register, by title
+    "selectors": "selector",
+    "worlds": "world",
+    "data sets": "dataset",
+    "models": "model",
+    "aggregations": "aggregation",
+}
 
 
 def list_names(
@@ -22,7 +31,7 @@ def list_names(
     """List everything that has a name.
 
     Selectors, samplers, worlds, data sets, partitions, models, aggregations, experiments and
-    benchmarks.
+    benchmarks. Names that another installed package registers have its name in brackets.
 
     Example: fedcohort list --json
     """
@@ -37,11 +46,18 @@ def list_names(
         "experiments": ARTEFACTS,
         "benchmarks": BENCHES,
     }
+    installed = {title: installed_names(kind) for title, kind in KINDS.items()}
     if as_json:
-        print_json({title: list(names) for title, names in groups.items()})
+        listed: dict[str, Any] = {title: list(names) for title, names in groups.items()}
+        if any(installed.values()):
+            listed["installed"] = {title: names for title, names in installed.items() if names}
+        print_json(listed)
         return
     for title, names in groups.items():
-        console.print(f"[bold]{title}[/bold]: {escape(', '.join(names))}")
+        words = [*names]
+        for name, packages in installed.get(title, {}).items():
+            words.append(f"{name} ({', '.join(packages)})")
+        console.print(f"[bold]{title}[/bold]: {escape(', '.join(words))}")
 
 
 def _model_names() -> Collection[str]:

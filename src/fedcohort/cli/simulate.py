@@ -10,6 +10,7 @@ from fedcohort.cli.pages import write_report_page
 from fedcohort.cli.parse import parse_eta, parse_numbers, parse_words
 from fedcohort.lab import simulation as library
 from fedcohort.lab.config import SimulationConfig, has_classes
+from fedcohort.lab.named_parts import labelled
 from fedcohort.lab.recorder import AllocationRecorder
 from fedcohort.paper import participation
 from fedcohort.reports.pages.simulation import findings
@@ -23,7 +24,10 @@ DEFAULT_RATES = ",".join(map(str, DEFAULT.rates))
 
 def simulate(
     selectors: Annotated[
-        str, typer.Option(help="Comma-separated names, or 'default'; see `fedcohort list`.")
+        str,
+        typer.Option(
+            help="Comma-separated names (see `fedcohort list`) or file.py:name, or 'default'."
+        ),
     ] = "default",
     clients: Annotated[int, typer.Option(help="Number of clients, K.")] = DEFAULT.clients,
     cohort: Annotated[int, typer.Option(help="Clients asked per round, k.")] = DEFAULT.cohort,
@@ -38,11 +42,25 @@ def simulate(
         str, typer.Option(help="Success rate of each class of clients.")
     ] = DEFAULT_RATES,
     world: Annotated[
-        str, typer.Option(help=f"Which clients would answer: {', '.join(WORLDS)}.")
+        str,
+        typer.Option(help=f"Which clients would answer: {', '.join(WORLDS)}, or file.py:name."),
     ] = DEFAULT.world,
     world_file: Annotated[
         str | None, typer.Option(help="File of recorded rounds, for --world recorded.")
     ] = None,
+    world_options: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--world-options",
+            "--world-option",
+            metavar="NAME=VALUE",
+            help="Parameters of the world, comma-separated or one flag each.",
+        ),
+    ] = None,
+    knows_offline: Annotated[
+        bool,
+        typer.Option("--knows-offline", help="The server knows who is offline before it asks."),
+    ] = False,
     eta: Annotated[
         str, typer.Option(help="Learning rate of E3CS, or 'auto' for the theorem's.")
     ] = str(DEFAULT.eta),
@@ -75,6 +93,8 @@ def simulate(
         sampler=sampler,
         world=world,
         world_file=world_file,
+        world_options=parse_words(",".join(world_options or ())),
+        knows_offline=knows_offline,
     )
     with progress_bars() as on_progress:
         simulation = library.load_or_simulate(
@@ -87,11 +107,12 @@ def simulate(
             recorder=AllocationRecorder(rounds),
         )
 
-    charts = {"figure4": participation.success_chart(config, simulation.results)}
+    results = labelled(simulation.results, config)
+    charts = {"figure4": participation.success_chart(config, results)}
     if has_classes(config):
-        charts["figure3"] = participation.selections_chart(config, simulation.results)
+        charts["figure3"] = participation.selections_chart(config, results)
     report = participation.report_schemes(
-        "simulate", config, simulation.results, charts, [participation.SUCCESS_CAPTION]
+        "simulate", config, results, charts, [participation.SUCCESS_CAPTION]
     )
     figures = write(report, out)
     page = write_report_page(findings(simulation), out)

@@ -6,13 +6,13 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 
-from fedcohort.checks import check_choice
 from fedcohort.data.cifar10 import CIFAR10
 from fedcohort.data.dataset import Dataset
 from fedcohort.data.digits import digits
 from fedcohort.data.directories import find_or_download
 from fedcohort.data.download import OnProgress
 from fedcohort.data.mnist import EMNIST_LETTERS, FASHION_MNIST, MNIST
+from fedcohort.references import make_own, resolve
 
 Loader = Callable[[Path | None, bool, OnProgress | None], Dataset]
 
@@ -31,13 +31,15 @@ def load(
     download: bool = True,
     on_progress: OnProgress | None = None,
 ) -> Dataset:
-    """Load a dataset by its name, or from a .npz file.
+    """Load a dataset by its name, from a .npz file, or by a function of one's own.
 
     The files are searched in data_dir, in $FEDCOHORT_DATA, in the cache directory and in the
     system's datasets, in this order. A download goes into the first of them.
 
     Args:
-        name: A key of `DATASETS`, or a path that ends in .npz (see `Dataset.from_npz`).
+        name: A key of `DATASETS`, a path that ends in .npz (see `Dataset.from_npz`), a name that
+            an installed package registers, or a reference such as "mine.py:clouds" to a function
+            without arguments that returns a `Dataset`.
         data_dir: The directory to search first.
         download: Whether to download a dataset that is not on this machine.
         on_progress: Called during a download with the bytes so far and in all (None if the server
@@ -59,6 +61,8 @@ def load(
     word = os.fspath(name)
     if word.endswith(".npz"):
         return Dataset.from_npz(word)
-    check_choice("dataset", word, DATASETS)
-    directory = None if data_dir is None else Path(data_dir)
-    return DATASETS[word](directory, download, on_progress)
+    make = resolve("dataset", word, DATASETS)
+    if word in DATASETS:
+        directory = None if data_dir is None else Path(data_dir)
+        return DATASETS[word](directory, download, on_progress)
+    return make_own(f"dataset {word!r}", make, Dataset)

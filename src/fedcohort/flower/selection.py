@@ -13,6 +13,12 @@ from fedcohort.selection.registry import SELECTORS, Federation, make_selector
 REQUIRED = ("num_clients", "cohort_size", "select", "update", "join")
 # What it uses in addition to resume a run.
 REQUIRED_TO_RESUME = ("state_dict", "load_state_dict")
+# What a selector may ask for by an attribute, and a run on Flower does not have.
+NOT_ON_FLOWER = {
+    "needs_seconds": "how long clients take",
+    "needs_norms": "lengths of updates",
+    "enough": "rounds that close before the deadline",
+}
 
 
 def check_selector(selector: Any, keeps_state: bool) -> None:
@@ -47,12 +53,13 @@ def check_requirements(selector: str | Selector, cohort_size: int, loss_key: str
     """Check that Flower can give the selector all that it needs.
 
     Raises:
-        ValueError: If the name is unknown, if it stands for a selector that Flower cannot feed, or
-            if the selector ranks clients by their losses and `loss_key` is None.
+        ValueError: If the name is unknown, if the selector needs what Flower does not have, or
+            if it ranks clients by their losses and `loss_key` is None.
     """
     example: Selector
     if isinstance(selector, str):
         check_choice("selector", selector, SELECTORS)
+        _check_needs(selector, SELECTORS[selector].selector)
         try:
             example = make_selector(
                 selector, Federation(cohort_size, cohort_size, rng=0, horizon=1)
@@ -63,6 +70,7 @@ def check_requirements(selector: str | Selector, cohort_size: int, loss_key: str
             ) from None
     else:
         example = selector
+    _check_needs(selector, example)
 
     if loss_key is not None and (not isinstance(loss_key, str) or not loss_key):
         raise ValueError(f"loss_key must be the name of a metric, got {loss_key!r}")
@@ -71,6 +79,16 @@ def check_requirements(selector: str | Selector, cohort_size: int, loss_key: str
             "loss_key must name the loss that clients report, "
             "by which this selector ranks them, got None"
         )
+
+
+def _check_needs(selector: str | Selector, declares: Any) -> None:
+    """Refuse a selector whose attributes, or those of its class, ask for too much."""
+    for attribute, what in NOT_ON_FLOWER.items():
+        if getattr(declares, attribute, None):
+            raise ValueError(
+                f"selector must not need {what}, which Flower does not offer, "
+                f"got {selector_name(selector)}"
+            )
 
 
 def resolve_cohort_size(selector: str | Selector, cohort_size: int | None) -> int:

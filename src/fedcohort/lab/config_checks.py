@@ -1,7 +1,7 @@
 """What the settings of a comparison and of a simulation must be, each check written once."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,14 +18,19 @@ from fedcohort.checks import (
 )
 from fedcohort.data import DATASETS, PARTITIONS
 from fedcohort.data.scaling import SCALINGS
+from fedcohort.lab.named_parts import is_npz, registered_names
+from fedcohort.references import check_name
 from fedcohort.selection.registry import SELECTORS
 from fedcohort.selection.sampling import SAMPLERS
+from fedcohort.world.options import parse_options
 from fedcohort.world.registry import WORLDS
 
 if TYPE_CHECKING:
     from fedcohort.lab.config import ComparisonConfig, Config, SimulationConfig
 
 DEFAULT_WORLD = "bernoulli"
+WORLDS_WITHOUT_CLASSES = ("labels", "recorded")
+WORLDS_WITHOUT_FILE = tuple(name for name in WORLDS if name != "recorded")
 LAST_SEED = 2**62  # a seed must fit TOML's integers, with room to count up
 
 Check = Callable[[str, Any], Any]  # refuses a value, by the name of its setting
@@ -38,6 +43,13 @@ def _within(low: float, high: float) -> Check:
 def _one_of(options: Any) -> Check:
     def check(name: str, value: Any) -> None:
         check_choice(name.removesuffix("s"), value, options)
+
+    return check
+
+
+def _named(kind: str, registry: Collection[str]) -> Check:
+    def check(name: str, value: Any) -> None:
+        check_name(kind, value, registry)
 
     return check
 
@@ -59,14 +71,14 @@ SHARED_CHECKS: dict[str, Check] = {
     "seeds": _check_count,
     "first_seed": partial(check_int, low=0),
     "sampler": _one_of(SAMPLERS),
-    "selectors": _one_of(list(SELECTORS)),
+    "selectors": _named("selector", SELECTORS),
     "eta": _check_eta,
     "rates": _within(0.0, 1.0),
-    "world": _one_of(WORLDS),
+    "world": _named("world", WORLDS),
 }
 COMPARISON_CHECKS: dict[str, Check] = {
     "partitions": _one_of(list(PARTITIONS)),
-    "aggregations": _one_of(list(AGGREGATIONS)),
+    "aggregations": _named("aggregation", AGGREGATIONS),
     "scaling": _one_of(SCALINGS),
     "first_seed": partial(check_int, low=0, high=LAST_SEED),
     "batch_size": _check_count,
@@ -88,6 +100,13 @@ COMPARISON_CHECKS: dict[str, Check] = {
     "server_momentum": _within(0.0, 1.0),
     "test_fraction": _within(0.0, 0.9),
     "jitter": _within(0.0, 10.0),
+}
+ONLY_WITH_TRAINING = {  # what a scheme may need that a simulation does not have
+    "needs_losses": "losses",
+    "probes_losses": "losses",
+    "needs_norms": "lengths of updates",
+    "needs_data_sizes": "data sizes",
+    "needs_deadline": "deadline",
 }
 REPEATABLE = ("rates", "epochs")  # a value may stand there twice
 NUMBERS = (  # settings that need not be whole; whole ones are kept as floats too
@@ -119,8 +138,8 @@ def check_comparison(config: "ComparisonConfig") -> None:
     _check_lists(config, ("partitions", "aggregations", "mus", "epochs", "targets"))
     _check_shared(config)
     _check_fields(config, COMPARISON_CHECKS)
-    if not config.dataset.endswith(".npz"):
-        check_choice("dataset", config.dataset, DATASETS)
+    if not is_npz(config.dataset):
+        check_name("dataset", config.dataset, DATASETS)
     if config.candidates is not None:
         check_int("candidates", config.candidates, config.cohort, config.clients)
     if config.precision != "float32" and config.device == "cpu":
@@ -141,10 +160,24 @@ def check_simulation(config: "SimulationConfig") -> None:
     _check_shared(config)
     _check_text("world_file", config.world_file)
     for name in config.selectors:
-        scheme = SELECTORS[name].selector
-        if scheme.needs_losses or scheme.probes_losses:
+        if name in SELECTORS:  # others are known once they are imported, to be played
+            check_needs_no_training(name, SELECTORS[name].selector)
+
+
+def check_needs_no_training(name: str, selector: Any) -> None:
+    """Refuse a selector that cannot be played where nothing is trained.
+
+    Args:
+        name: Its name, for the message.
+        selector: The selector or its class.
+
+    Raises:
+        ValueError: If it needs something that only training gives.
+    """
+    for capability, what in ONLY_WITH_TRAINING.items():
+        if getattr(selector, capability, False):
             raise ValueError(
-                "selector must need no losses where nothing is trained, "
+                f"selector must need no {what} where nothing is trained, "
                 f"got {name!r}; `compare` trains"
             )
 
@@ -180,14 +213,25 @@ def _word(name: str, value: Any) -> Any:
 def _check_shared(config: "Config") -> None:
     """Check the settings that both configurations have."""
     _check_lists(config, ("selectors", "rates"))
-    least = len(config.rates) if config.world_file is None else 1
+    has_classes = config.world_file is None and config.world not in WORLDS_WITHOUT_CLASSES
+    least = len(config.rates) if has_classes else 1
     check_int("clients", config.clients, least, MAX_COUNT)
     check_int("cohort", config.cohort, 1, config.clients)
     _check_fields(config, SHARED_CHECKS)
-    if config.world == DEFAULT_WORLD and config.world_file is not None:
+    for option in config.world_options:
+        _check_option(option)
+    parse_options(config.world_options)
+    if config.world in WORLDS_WITHOUT_FILE and config.world_file is not None:
         raise ValueError(
             f"world_file must not be given for the world {config.world!r}, got {config.world_file}"
         )
+
+
+def _check_option(option: Any) -> None:
+    """Refuse an option of the world that is no text."""
+    if not isinstance(option, str):
+        raise ValueError(f"world_options must be name=number each, got {shown(option)}")
+    _check_text("world_options", option)
 
 
 def _check_learning(config: "ComparisonConfig") -> None:
@@ -195,14 +239,14 @@ def _check_learning(config: "ComparisonConfig") -> None:
 
     Without PyTorch nothing can be trained, and settings that are read were checked when written.
     """
-    try:
-        # Imported here, not at the top: `--help` must not load PyTorch.
-        from fedcohort.learning.models import MODELS
-        from fedcohort.learning.options import MODES, PRECISIONS
-        from fedcohort.learning.update_memory import MEMORY_TYPES
-    except ModuleNotFoundError:
+    models = registered_names("model")
+    if models is None:
         return
-    check_choice("model", config.model, MODELS)
+    # Imported here, not at the top: `--help` must not load PyTorch.
+    from fedcohort.learning.options import MODES, PRECISIONS
+    from fedcohort.learning.update_memory import MEMORY_TYPES
+
+    check_name("model", config.model, models)
     check_choice("precision", config.precision, PRECISIONS)
     check_choice("memory_precision", config.memory_precision, MEMORY_TYPES)
     check_choice("mode", config.mode, MODES)

@@ -11,6 +11,7 @@ from typing import Any
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.archive import identity, single_run
 from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.named_parts import aggregation_labels
 from fedcohort.lab.runs import RunKey, run_keys
 
 AXES = tuple(field.name for field in fields(RunKey))
@@ -90,7 +91,7 @@ def part_folder(config: ComparisonConfig, home: Path) -> Path:
     words = [
         Path(config.dataset).stem,
         f"k{config.cohort}",
-        *config.aggregations,
+        *aggregation_labels(config).values(),
         f"T{config.rounds}",
         digest,
     ]

@@ -5,6 +5,7 @@ from itertools import product
 from math import prod
 
 from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.named_parts import aggregation_labels, selector_labels
 from fedcohort.memory import check_memory
 
 BYTES_PER_KEY = 100  # at least, of Python's objects
@@ -58,10 +59,10 @@ class RunGroup:
 
     Attributes:
         partition: How the samples were dealt.
-        aggregation: How updates were averaged.
+        aggregation: How updates were averaged, as tables name it.
         mu: FedProx's coefficient.
         shows_mu: Whether the label names mu; it does where a comparison has several.
-        rows: Rows of the batch axis by selector, in the order of the seeds.
+        rows: Rows of the batch axis by the selector's label, in the order of the seeds.
         seeds: The seeds, in the order of the rows.
     """
 
@@ -91,16 +92,18 @@ def group_label(partition: str, aggregation: str, mu: float | None = None) -> st
 
 def run_groups(config: ComparisonConfig) -> list[RunGroup]:
     """Return the groups of a comparison's runs: one per partition, aggregation and mu."""
+    selectors = selector_labels(config)
+    aggregations = aggregation_labels(config)
     rows: dict[tuple[str, str, float], dict[str, list[int]]] = {}
     for row, key in enumerate(run_keys(config)):
         by_selector = rows.setdefault((key.partition, key.aggregation, key.mu), {})
-        by_selector.setdefault(key.selector, []).append(row)
+        by_selector.setdefault(selectors[key.selector], []).append(row)
 
     groups = []
     for partition, aggregation, mu in product(config.partitions, config.aggregations, config.mus):
         group = RunGroup(
             partition,
-            aggregation,
+            aggregations[aggregation],
             mu,
             shows_mu=len(config.mus) > 1,
             rows=rows[partition, aggregation, mu],

@@ -18,7 +18,9 @@ from fedcohort.arrays import Floats
 from fedcohort.checks import check_choice
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.named_parts import aggregation_labels, selector_labels
 from fedcohort.lab.runs import run_keys
+from fedcohort.selection.protocol import NOBODY
 
 Scalars = dict[str, list[tuple[int, float]]]  # (round, value), by name
 WriteScalars = Callable[[str, Scalars], None]  # the name of the run to write to, its scalars
@@ -72,12 +74,14 @@ def track(kind: str, config: ComparisonConfig, folder: Path, done: int) -> Itera
 
 def tracked_runs(config: ComparisonConfig) -> dict[str, list[int]]:
     """Return the rows of the batch axis by the name of their run in TensorBoard or MLflow."""
+    selectors = selector_labels(config)
+    aggregations = aggregation_labels(config)
     runs: dict[str, list[int]] = {}
     for row, key in enumerate(run_keys(config)):
-        words = [key.partition, key.aggregation]
+        words = [key.partition, aggregations[key.aggregation]]
         if len(config.mus) > 1:
             words.append(f"mu={key.mu:g}")
-        words.append(key.selector)
+        words.append(selectors[key.selector])
         runs.setdefault(" ".join(words), []).append(row)
     return runs
 
@@ -93,11 +97,12 @@ def compute_scalars(records: run_folder.Arrays, first: int) -> Scalars:
         Pairs of round, counted from 1, and value; rounds without a value are left out.
     """
     used = np.cumsum(records["valid"].sum(axis=-1), axis=0)
+    asked = np.cumsum((records["clients"] != NOBODY).sum(axis=-1), axis=0)
     rounds = np.arange(1, len(used) + 1)
     curves: dict[str, Floats] = {
         "accuracy": records["accuracy"],
         "loss": records["loss"],
-        "success_ratio": used / (rounds[:, None] * records["valid"].shape[-1]),
+        "success_ratio": used / np.where(asked > 0, asked, np.nan),
         "cep": used,
         "seconds": np.cumsum(records["seconds"], axis=0),
         "wasted_seconds": np.cumsum(records["wasted_seconds"], axis=0),

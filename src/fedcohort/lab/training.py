@@ -13,8 +13,10 @@ from fedcohort.lab import folder as run_folder
 from fedcohort.lab.archive import Result, add_result, gather_results, identity, results_of
 from fedcohort.lab.comparison import load_comparison
 from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.named_parts import is_own_data
 from fedcohort.lab.parts import part_folder, remaining_parts, unfinished_parts
 from fedcohort.lab.simulation import Progress
+from fedcohort.lab.sources import check_sources, source_digests
 from fedcohort.lab.trial import Trial
 
 
@@ -69,6 +71,9 @@ class Training:
             self._recover_checkpoints()
         for config in configs:
             self._check_own_file(config.dataset)
+            digests = source_digests(config)
+            for folder in self._find_parts():
+                check_sources(folder, digests)
             # First the parts that an earlier call left unfinished.
             for folder, part in unfinished_parts(config, self._find_parts()):
                 if remaining_parts(part, self._finished()):
@@ -82,8 +87,8 @@ class Training:
                 run_folder.recover_checkpoint(folder)
 
     def _check_own_file(self, name: str) -> None:
-        """Refuse a user's file that has changed since runs in this folder were trained on it."""
-        if not name.endswith(".npz"):
+        """Refuse a user's data that have changed since runs in this folder were trained on them."""
+        if not is_own_data(name):
             return
         dataset = self.dataset(name)
         if dataset is None:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fedcohort.aggregation.base import Arrivals, Rule, Setting
 from fedcohort.aggregation.combination import combine
-from fedcohort.aggregation.registry import AGGREGATIONS
+from fedcohort.aggregation.registry import find_rule, make_rule
 from fedcohort.aggregation.server import adaptive_step, server_step
 from fedcohort.arrays import Bools, Floats, Ints, pick
 from fedcohort.learning.run import Run
@@ -46,13 +46,13 @@ class Aggregator:
         self.shares: Floats = np.stack([run.shares for run in runs])
         self._device_shares = self._column(self.shares)
         self._rules = _make_rules(runs, learning_rate)
-        normalises = [AGGREGATIONS[run.aggregation].normalises for run in runs]
+        normalises = [find_rule(run.aggregation).normalises for run in runs]
         self._normalises = torch.tensor(normalises, device=self.device)
 
         self.memory: UpdateMemory | None = None
         remembering = []
         for position, run in enumerate(runs):
-            if AGGREGATIONS[run.aggregation].remembers_updates:
+            if find_rule(run.aggregation).remembers_updates:
                 remembering.append(position)
         if remembering:
             num_clients = self.shares.shape[1]
@@ -202,7 +202,7 @@ def _make_rules(runs: Sequence[Run], learning_rate: float) -> list[tuple[str, Ru
             rates = np.stack([np.asarray(runs[row].success_rates) for row in rows])
         num_clients = len(runs[rows[0]].train)
         setting = Setting(len(rows), num_clients, rates, learning_rate)
-        rules.append((name, AGGREGATIONS[name](setting), np.array(rows)))
+        rules.append((name, make_rule(name, setting), np.array(rows)))
     return rules
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from fedcohort.checks import check_choice
+from fedcohort.references import make_own, resolve
 
 Shape = tuple[int, ...]  # of one sample
 ModelFactory = Callable[[Shape, int], nn.Module]  # (shape, classes) -> module
@@ -131,7 +131,8 @@ def make_model(model: str | ModelFactory, shape: Shape, classes: int, seed: int)
     """Return a new model whose initial weights depend on the seed alone.
 
     Args:
-        model: Name in `MODELS`, or a function of shape and classes that returns a module.
+        model: Name in `MODELS`, a name that an installed package registers, a reference such as
+            "mine.py:two_layers", or a function of shape and classes that returns a module.
         shape: Shape of one sample, without the batch axis.
         classes: Number of classes.
         seed: Seed of the initial weights. The global generator is left as it was.
@@ -148,9 +149,7 @@ def make_model(model: str | ModelFactory, shape: Shape, classes: int, seed: int)
         >>> model(torch.zeros(2, 5)).shape
         torch.Size([2, 3])
     """
-    factory = model
-    if isinstance(factory, str):
-        factory = MODELS[check_choice("model", factory, MODELS)]
+    factory = _find_model(model) if isinstance(model, str) else model
 
     # Modules draw their weights from the global generator, so lend it the seed.
     with torch.random.fork_rng(devices=[]):
@@ -172,6 +171,14 @@ def make_model(model: str | ModelFactory, shape: Shape, classes: int, seed: int)
             f"got {tuple(logits.shape)} for a batch of 2"
         )
     return module
+
+
+def _find_model(name: str) -> ModelFactory:
+    """Return the function that makes a model, by its name or a reference."""
+    found = resolve("model", name, MODELS)
+    if name in MODELS:
+        return MODELS[name]
+    return lambda shape, classes: make_own(f"model {name!r}", found, nn.Module, shape, classes)
 
 
 def check_no_batch_statistics(module: nn.Module) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedcohort.aggregation.registry import AGGREGATIONS
+from fedcohort.aggregation.registry import find_rule
 from fedcohort.aggregation.server import SERVER_OPTIMIZERS
 from fedcohort.arrays import Floats, Ints
 from fedcohort.checks import MAX_COUNT, check_array, check_choice, check_range
@@ -21,7 +21,7 @@ class Run:
         test: Samples that the run is tested on, as positions in the data.
         epochs: Local epochs of each client, [K].
         mu: Coefficient of FedProx's proximal term; 0 gives FedAvg.
-        aggregation: Name of the rule in `AGGREGATIONS` that combines the updates.
+        aggregation: Name of the rule that combines the updates (see `find_rule`).
         server_rate: Factor of the aggregated update.
         server_momentum: Momentum of the server's step; 0 for none.
         server_optimizer: "sgd" adds the aggregated update, with rate and momentum; "adam" and
@@ -57,7 +57,7 @@ class Run:
     classes: Ints | None = None
 
     def __post_init__(self) -> None:
-        check_choice("aggregation", self.aggregation, AGGREGATIONS)
+        find_rule(self.aggregation)  # refuses what is no rule
         check_choice("server_optimizer", self.server_optimizer, SERVER_OPTIMIZERS)
         if self.server_optimizer != "sgd" and self.server_momentum:
             raise ValueError(

@@ -16,6 +16,7 @@ from fedcohort.checks import check_choice, check_positive
 from fedcohort.data import load
 from fedcohort.files import check_folder
 from fedcohort.lab.folder import has_comparison, has_simulation
+from fedcohort.lab.named_parts import is_own_data
 from fedcohort.lab.simulation import Progress, Simulation
 from fedcohort.paper.artefacts import ARTEFACTS
 from fedcohort.paper.results import Results, exact_fields, read_results
@@ -176,8 +177,8 @@ def _check_request(chosen: list[str], out: Path, overrides: dict[str, Any]) -> d
             f"out must not hold a run of compare or simulate, got {out}; choose another"
         )
     dataset = str(overrides.get("dataset", ""))
-    if trained and dataset.endswith(".npz"):
-        load(dataset)  # A user's file that cannot be read is an error, not missing data.
+    if trained and is_own_data(dataset):
+        load(dataset)  # A user's data that cannot be read is an error, not missing data.
     return overrides
 
 

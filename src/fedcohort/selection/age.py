@@ -6,18 +6,15 @@ capped at 1. Being asked in vain does not make a client younger: only an update 
 """
 
 import numpy as np
-import numpy.typing as npt
 
-from fedcohort.arrays import Bools, Floats, Ints, pick, place
+from fedcohort.arrays import Bools, Floats, pick, place
 from fedcohort.rng import RngLike
 from fedcohort.selection.allocation import Allocation, allocate_present
-from fedcohort.selection.availability import present_mask, reachable_size
-from fedcohort.selection.base import BaseSelector
+from fedcohort.selection.drawn import DrawnSelector
 from fedcohort.selection.protocol import Outcome
-from fedcohort.selection.sampling import systematic
 
 
-class Age(BaseSelector):
+class Age(DrawnSelector):
     """Ask clients in proportion to how long they have not been heard of.
 
     A client that joins has never been heard of, so it is asked soon.
@@ -41,18 +38,15 @@ class Age(BaseSelector):
         [0.333, 0.333, 0.667, 0.667]
     """
 
-    has_inclusion = True
     client_arrays = ("last_heard",)
 
     def __init__(self, num_clients: int, cohort_size: int, *, rng: RngLike) -> None:
         super().__init__(num_clients, cohort_size, rng=rng)
         self.last_heard: Floats = np.full(self.shape, -1.0)
 
-    def choose(self, round: int, size: int, present: Bools | None) -> tuple[Ints, Floats]:
-        """Draw with exact probabilities in proportion to the ages."""
-        inclusion = self._allocate(round, size, present).inclusion
-        clients = systematic(inclusion, self.rng, size)
-        return clients, pick(inclusion, clients)
+    def allocate(self, round: int, size: int, present: Bools | None) -> Allocation:
+        """Return probabilities in proportion to the ages, capped at 1."""
+        return allocate_present(np.log(self.ages(round)), size, present)
 
     def learn(self, outcome: Outcome) -> None:
         """Note the round for the clients whose update arrived."""
@@ -68,16 +62,3 @@ class Age(BaseSelector):
     def ages(self, round: int) -> Floats:
         """Return the age of every client in a round, [..., K]: between 1 and round + 1."""
         return np.clip(round - self.last_heard, 1.0, round + 1.0)
-
-    def allocation(self, round: int, available: npt.ArrayLike | None = None) -> Allocation:
-        """Return every client's inclusion probability without a draw.
-
-        Args:
-            round: The round, counted from 0.
-            available: Who may be asked, as for `select`; the others get 0.
-        """
-        present = present_mask(available, self.num_clients, self.batch)
-        return self._allocate(round, reachable_size(self.cohort_size, present), present)
-
-    def _allocate(self, round: int, size: int, present: Bools | None) -> Allocation:
-        return allocate_present(np.log(self.ages(round)), size, present)

@@ -20,7 +20,7 @@ from math import ceil
 import numpy as np
 import numpy.typing as npt
 
-from fedcohort.arrays import Bools, Floats
+from fedcohort.arrays import Bools, Floats, Ints
 from fedcohort.checks import check_int, check_range
 
 FAR_ABOVE = 100.0  # nats above rank ceil(rho): beyond any cap, as theta <= K w_(r) / (rho - r + 1)
@@ -105,39 +105,39 @@ def allocate_present(log_weights: Floats, size: int, present: Bools | None) -> A
     Returns:
         The allocation.
     """
-    batch = log_weights.shape[:-1]
-    if not size:
-        return Allocation(
-            inclusion=np.zeros(log_weights.shape),
-            capped=np.zeros(log_weights.shape, dtype=np.bool_),
-            log_cap=np.full(batch, np.inf),
-        )
-    if present is None:
+    if present is None and size:
         return allocate(log_weights, size)
-    return allocate_among(present, log_weights, size, floors=np.zeros(batch))
+    everyone = np.ones(log_weights.shape, dtype=np.bool_)
+    available = everyone if present is None else present
+    return allocate_among(available, log_weights, size, np.zeros(log_weights.shape[:-1]))
 
 
 def allocate_among(
-    available: Bools, log_weights: Floats, cohort_size: int, floors: Floats
+    available: Bools, log_weights: Floats, cohort_size: int | Ints, floors: Floats
 ) -> Allocation:
     """Allocate to the available clients alone; the others get 0 and are never capped.
 
     Args:
         available: Who may be asked, shape [..., K].
         log_weights: Logarithms of the weights, shape [..., K].
-        cohort_size: Number of clients to ask, at most as many as are available.
+        cohort_size: Number of clients to ask, at most as many as are available: one for all
+            rows or one for each, shape [...]. A row that asks nobody gets zeros.
         floors: Smallest probability of the available clients, shape [...].
 
     Returns:
         The allocation.
     """
+    batch = log_weights.shape[:-1]
     inclusion = np.zeros(log_weights.shape)
     capped = np.zeros(log_weights.shape, dtype=np.bool_)
-    log_cap = np.empty(log_weights.shape[:-1])
+    log_cap = np.full(batch, np.inf)
+    sizes = np.broadcast_to(cohort_size, batch)
 
-    for row in np.ndindex(log_weights.shape[:-1]):
+    for row in np.ndindex(batch):
+        if not sizes[row]:
+            continue
         ids = np.flatnonzero(available[row])
-        part = allocate(log_weights[row][ids], cohort_size, float(floors[row]))
+        part = allocate(log_weights[row][ids], int(sizes[row]), float(floors[row]))
         inclusion[row][ids] = part.inclusion
         capped[row][ids] = part.capped
         log_cap[row] = part.log_cap

@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Bools, Floats, Ints, pick
+from fedcohort.rng import Rng
 
 
 def present_mask(
@@ -97,3 +98,22 @@ def smallest(keys: Floats, size: int, present: Bools | None) -> Ints:
         return np.argsort(keys, axis=-1)
     first = np.argpartition(keys, size, axis=-1)[..., :size]
     return pick(first, np.argsort(pick(keys, first), axis=-1))
+
+
+def highest(scores: Floats, size: int, present: Bools | None, rng: Rng) -> Ints:
+    """Return the clients with the highest scores among those present; ties fall at random.
+
+    Args:
+        scores: One value per client, shape [..., K]; infinities are allowed.
+        size: Number of clients to return, at most as many as are present.
+        present: Who may be asked, shape [..., K]; None for everyone.
+        rng: Source of randomness.
+
+    Returns:
+        Client ids in ascending order, shape [..., size].
+    """
+    keys: list[Floats | Bools] = [rng.random(scores.shape), -scores]
+    if present is not None:
+        keys.append(~present)
+    best_first = np.lexsort(keys, axis=-1)
+    return np.sort(best_first[..., :size], axis=-1)

@@ -31,11 +31,14 @@ class BaseSelector:
         needs_losses: Whether `update` needs the losses that clients report.
         needs_seconds: Whether `update` needs how long the server waited for each client.
         needs_norms: Whether `update` needs the lengths of the updates.
+        needs_data_sizes: Whether the constructor needs the clients' numbers of samples.
+        needs_deadline: Whether the constructor needs the deadline of a round.
         probes_losses: Whether the constructor needs a function that returns clients' losses.
         has_inclusion: Whether `allocation` can say every client's inclusion probability
             without a draw.
         client_arrays: Names of the arrays [..., K] that hold what the scheme knows of each
             client. States contain them, and `join` extends them.
+        run_arrays: Names of the arrays [...] with one value per run. States contain them.
         in_flight: Names of the values that `choose` leaves for `learn`. States contain them
             between `select` and `update`; otherwise they are None.
         enough: Number of valid answers at which the round closes; None waits for all.
@@ -57,9 +60,12 @@ class BaseSelector:
     needs_losses: ClassVar[bool] = False
     needs_seconds: ClassVar[bool] = False
     needs_norms: ClassVar[bool] = False
+    needs_data_sizes: ClassVar[bool] = False
+    needs_deadline: ClassVar[bool] = False
     probes_losses: ClassVar[bool] = False
     has_inclusion: ClassVar[bool] = False
     client_arrays: ClassVar[tuple[str, ...]] = ()
+    run_arrays: ClassVar[tuple[str, ...]] = ()
     in_flight: ClassVar[tuple[str, ...]] = ()
     enough: int | None = None
     asked: Cohort | None
@@ -130,12 +136,7 @@ class BaseSelector:
         raise NotImplementedError(f"{type(self).__name__} cannot say its probabilities")
 
     def inclusion(self, round: int, available: npt.ArrayLike | None = None) -> Floats:
-        """Return every client's probability [..., K] of being asked, without a draw.
-
-        Args:
-            round: The round, counted from 0.
-            available: Who may be asked, as for `select`; the others get 0.
-        """
+        """Return the probabilities [..., K] of `allocation`."""
         return self.allocation(round, available).inclusion
 
     def select(self, round: int, available: npt.ArrayLike | None = None) -> Cohort:
@@ -235,7 +236,7 @@ class BaseSelector:
         state: State = {}
         for name in CONFIG_KEYS:
             state[name] = getattr(self, name)
-        for name in self.client_arrays:
+        for name in (*self.client_arrays, *self.run_arrays):
             state[name] = np.copy(getattr(self, name))
         state["rng"] = rng_state(self.rng)
 

@@ -9,18 +9,29 @@ from typing import TypeVar
 
 import numpy.typing as npt
 
-from fedcohort.checks import check_choice
+from fedcohort.checks import shown
+from fedcohort.references import call_own, resolve
 from fedcohort.rng import RngLike
 from fedcohort.selection.age import Age
 from fedcohort.selection.base import BaseSelector
+from fedcohort.selection.clustered import ClusteredSampling
+from fedcohort.selection.cs_ucb import CSUCB, CSUCBQ
 from fedcohort.selection.e3cs import E3CS
+from fedcohort.selection.f3ast import F3AST
 from fedcohort.selection.fedcs import FedCS
+from fedcohort.selection.fedcs_time import FedCSTime
+from fedcohort.selection.oort import Oort
+from fedcohort.selection.optimal import OptimalSampling
+from fedcohort.selection.over_selection import OverSelection
 from fedcohort.selection.powd import LastLoss, LossProbe, PowD
 from fedcohort.selection.protocol import Selector
 from fedcohort.selection.quotas import Quota, constant, cosine, linear, step
 from fedcohort.selection.random import Random
+from fedcohort.selection.rbcs_f import RBCSF
+from fedcohort.selection.refl import REFL
 
 T = TypeVar("T")
+SELECTOR_PARTS = ("num_clients", "cohort_size", "select", "update", "state_dict", "load_state_dict")
 
 
 @dataclass(frozen=True)
@@ -67,7 +78,8 @@ class Scheme:
     Attributes:
         selector: The class, whose attributes declare what the scheme needs and offers.
         make: Function that makes a selector for a federation. By default the class is called
-            with the sizes and the randomness alone.
+            with the sizes and the randomness, and with `data_sizes` and `deadline` if it
+            declares that it needs them.
 
     Examples:
         >>> scheme = Scheme(Random)
@@ -84,14 +96,24 @@ class Scheme:
         """Return a new selector for this federation."""
         if self.make is not None:
             return self.make(federation)
-        return self.selector(federation.num_clients, federation.cohort_size, rng=federation.rng)
+        known = {name: getattr(federation, name) for name in self.needs}
+        return self.selector(
+            federation.num_clients, federation.cohort_size, rng=federation.rng, **known
+        )
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Fields of the federation that may be None elsewhere, but not for this scheme."""
+        fields = ("data_sizes", "deadline")
+        return tuple(name for name in fields if getattr(self.selector, f"needs_{name}"))
 
 
 def make_selector(name: str, federation: Federation) -> Selector:
     """Return a new selector by its name.
 
     Args:
-        name: A key of `SELECTORS`.
+        name: A key of `SELECTORS`, a name that an installed package registers, or a reference
+            such as "mine.py:Oldest" (see `find_scheme`).
         federation: Sizes, randomness and whatever else the scheme may know.
 
     Returns:
@@ -106,8 +128,47 @@ def make_selector(name: str, federation: Federation) -> Selector:
         >>> selector.select(0).clients.shape
         (20,)
     """
-    scheme = SELECTORS[check_choice("selector", name, SELECTORS)]
-    return scheme(federation)
+    scheme = find_scheme(name)
+    for field in scheme.needs:
+        _require(getattr(federation, field), field, name)
+    if name in SELECTORS:
+        return scheme(federation)
+    about = f"selector {name!r}"
+    selector: Selector = call_own(about, scheme, federation)
+    missing = [part for part in SELECTOR_PARTS if not hasattr(selector, part)]
+    if missing:
+        raise ValueError(
+            f"{about} must have all that a selector has, got a {type(selector).__name__} "
+            f"without {', '.join(missing)}"
+        )
+    return selector
+
+
+def find_scheme(name: str) -> Scheme:
+    """Return a scheme by its name, or by a reference to one's own.
+
+    Args:
+        name: A key of `SELECTORS`, a name that an installed package registers, or a reference to
+            a subclass of `BaseSelector` or a function from a `Federation` to a selector.
+
+    Returns:
+        The scheme. What a function makes is not known before it is called, so its scheme declares
+        no needs.
+
+    Raises:
+        ValueError: If there is no such name, or it is of another kind.
+    """
+    found = resolve("selector", name, SELECTORS)
+    if isinstance(found, Scheme):
+        return found
+    if isinstance(found, type) and issubclass(found, BaseSelector):
+        return Scheme(found)
+    if callable(found):
+        return Scheme(BaseSelector, found)
+    raise ValueError(
+        f"selector {name!r} must be a subclass of BaseSelector or a function from a Federation "
+        f"to a selector, got {shown(found)}"
+    )
 
 
 def _require(value: T | None, argument: str, name: str) -> T:
@@ -179,6 +240,16 @@ def _rpow_d(federation: Federation) -> Selector:
     )
 
 
+def _fedcs_time(federation: Federation) -> Selector:
+    return FedCSTime(
+        federation.num_clients,
+        federation.cohort_size,
+        deadline=_require(federation.deadline, "deadline", "fedcs-time"),
+        rng=federation.rng,
+        candidates=federation.candidates,
+    )
+
+
 SELECTORS: dict[str, Scheme] = {
     "e3cs-0": _e3cs(_fraction(0.0)),
     "e3cs-0.5": _e3cs(_fraction(0.5)),
@@ -195,6 +266,16 @@ SELECTORS: dict[str, Scheme] = {
     "pow-d": Scheme(PowD, _pow_d),
     "rpow-d": Scheme(LastLoss, _rpow_d),
     "age": Scheme(Age),
+    "f3ast": Scheme(F3AST),
+    "oort": Scheme(Oort),
+    "cs-ucb": Scheme(CSUCB),
+    "cs-ucb-q": Scheme(CSUCBQ),
+    "rbcs-f": Scheme(RBCSF),
+    "fedcs-time": Scheme(FedCSTime, _fedcs_time),
+    "optimal": Scheme(OptimalSampling),
+    "clustered": Scheme(ClusteredSampling),
+    "refl": Scheme(REFL),
+    "over-selection": Scheme(OverSelection),
 }
 """Every scheme by name."""
 

@@ -31,7 +31,7 @@ def check_config(selector: "BaseSelector", state: State) -> None:
     """
     if not isinstance(state, Mapping):
         raise ValueError(f"state must be one of {selector.kind}, got {state!r}")
-    expected = {*CONFIG_KEYS, "rng", *selector.client_arrays}
+    expected = {*CONFIG_KEYS, "rng", *selector.client_arrays, *selector.run_arrays}
     different = (set(state) - {"asked"}) ^ expected
     if different:
         raise ValueError(
@@ -50,14 +50,16 @@ def check_config(selector: "BaseSelector", state: State) -> None:
 
 
 def read_arrays(selector: "BaseSelector", state: State) -> dict[str, npt.NDArray[Any]]:
-    """Return copies of the arrays [..., K] in a state.
+    """Return copies of the arrays in a state, those of clients [..., K] and of runs [...].
 
     Raises:
         ValueError: If an array holds anything but numbers, or has another shape.
     """
     arrays = {}
-    for name in selector.client_arrays:
-        values = _numbers(f"{name} of the state", state[name], selector.shape)
+    shapes = dict.fromkeys(selector.client_arrays, selector.shape)
+    shapes |= dict.fromkeys(selector.run_arrays, selector.batch)
+    for name, shape in shapes.items():
+        values = _numbers(f"{name} of the state", state[name], shape)
         arrays[name] = np.array(values, dtype=getattr(selector, name).dtype, order="C")
     return arrays
 

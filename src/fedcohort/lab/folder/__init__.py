@@ -4,9 +4,10 @@
                    owners.npz, classes.npz, checkpoint.safetensors and the one before it,
                    checkpoint.previous.safetensors, summary.csv, mlflow.json;
                    world.sha256 if the world is recorded;
+                   sources.json if the settings name sources of one's own;
                    memory/ if a rule remembers updates;
                    cost.json too in a part of a reproduction
-    simulation     settings.json, results.npz, environment.json, allocations/
+    simulation     settings.json, results.npz, environment.json, allocations/, sources.json
     reproduction   reproduce.json, runs/ with a comparison in each folder, runs-NAME.parquet,
                    and a folder for each artefact: a simulation, or its exported.json
     Flower run     run.json, rounds.jsonl, environment.json, both checkpoints
@@ -96,12 +97,15 @@ from fedcohort.lab.folder.reproduction import (
 from fedcohort.lab.folder.shared import (
     ALLOCATIONS,
     ENVIRONMENT,
+    SOURCES,
     Arrays,
     discard_allocations,
     load_allocations,
     read_environment,
+    read_sources,
     save_allocations,
     write_environment,
+    write_sources,
 )
 from fedcohort.lab.folder.simulation import (
     SIMULATION_RESULTS,
@@ -143,6 +147,7 @@ __all__ = [
     "RESULTS_SUFFIXES",
     "SIMULATION_RESULTS",
     "SIMULATION_SETTINGS",
+    "SOURCES",
     "SUMMARY",
     "UPDATE_MEMORY",
     "WORLD_DIGEST",
@@ -185,6 +190,7 @@ __all__ = [
     "read_request",
     "read_settings",
     "read_simulation_settings",
+    "read_sources",
     "recover_checkpoint",
     "results_path",
     "save_allocations",
@@ -205,5 +211,6 @@ __all__ = [
     "write_mlflow_runs",
     "write_request",
     "write_settings",
+    "write_sources",
     "write_world_digest",
 ]

@@ -1,6 +1,5 @@
 """The folder of a comparison: settings, digests of its inputs, records, cost."""
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,9 @@ from fedcohort.lab.folder.checkpoint import (
 )
 from fedcohort.lab.folder.shared import (
     ALLOCATIONS,
+    DIGEST,
     ENVIRONMENT,
+    SOURCES,
     Arrays,
     chunk_name,
     discard_chunks,
@@ -47,7 +48,6 @@ SUMMARY = "summary.csv"
 COST = "cost.json"
 MLFLOW_RUNS = "mlflow.json"
 COUNTED_COSTS = ("seconds", "timed_rounds", "client_steps")
-DIGEST = re.compile(r"[0-9a-f]{64}")
 
 # What a comparison is computed with and from: it goes when the comparison is discarded.
 COMPARISON_FILES = (
@@ -55,6 +55,7 @@ COMPARISON_FILES = (
     ENVIRONMENT,
     DATA_DIGEST,
     WORLD_DIGEST,
+    SOURCES,
     CHECKPOINT,
     PREVIOUS_CHECKPOINT,
     LABEL_COUNTS,

@@ -1,6 +1,7 @@
 """What every run folder may hold: the environment and the recorded probabilities."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 ENVIRONMENT = "environment.json"
 ALLOCATIONS = "allocations"
+SOURCES = "sources.json"
+DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def write_environment(folder: Path) -> None:
@@ -24,6 +27,24 @@ def read_environment(folder: Path) -> dict[str, str]:
     """Return the versions and the machine of a run, nothing if they were not written."""
     stored = read_if_there(folder / ENVIRONMENT, "the environment of a run, a table in JSON")
     return {name: str(value) for name, value in stored.items()}
+
+
+def write_sources(folder: Path, digests: Mapping[str, str]) -> None:
+    """Write the digests of sources of one's own, by reference; without any there is no file."""
+    if digests:
+        write_json(folder / SOURCES, digests)
+    else:
+        (folder / SOURCES).unlink(missing_ok=True)
+
+
+def read_sources(folder: Path) -> dict[str, str]:
+    """Return the digests of the sources that a run was begun with, by reference."""
+    path = folder / SOURCES
+    digests = read_if_there(path, "the digests of sources, a table in JSON")
+    for name, digest in digests.items():
+        if not isinstance(digest, str) or not DIGEST.fullmatch(digest):
+            raise ValueError(f"{path} must hold digests of 64 digits, got {digest!r} for {name}")
+    return digests
 
 
 def save_allocations(folder: Path, first_round: int, arrays: Arrays) -> None:

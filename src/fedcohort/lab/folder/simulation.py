@@ -15,7 +15,7 @@ from fedcohort.files import (
 )
 from fedcohort.lab.folder.comparison import has_comparison
 from fedcohort.lab.folder.reproduction import has_reproduction
-from fedcohort.lab.folder.shared import Arrays
+from fedcohort.lab.folder.shared import Arrays, discard_allocations, write_sources
 
 SIMULATION_SETTINGS = "settings.json"
 SIMULATION_RESULTS = "results.npz"
@@ -47,9 +47,16 @@ def check_simulation_folder(folder: Path, settings: Mapping[str, Any], overwrite
         )
 
 
-def save_simulation(folder: Path, settings: Mapping[str, Any], arrays: Arrays) -> None:
-    """Write the settings and the results of a simulation."""
+def save_simulation(
+    folder: Path,
+    settings: Mapping[str, Any],
+    arrays: Arrays,
+    sources: Mapping[str, str] | None = None,
+) -> None:
+    """Write the settings and the results of a simulation, and the digests of its sources."""
     (folder / SIMULATION_SETTINGS).unlink(missing_ok=True)
+    discard_allocations(folder)  # those of the selectors that were here before
+    write_sources(folder, sources or {})
     save_arrays(folder / SIMULATION_RESULTS, arrays)
     write_json(folder / SIMULATION_SETTINGS, settings)
 

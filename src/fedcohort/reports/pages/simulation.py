@@ -5,7 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from fedcohort.lab.config import SimulationConfig, client_classes, has_classes
-from fedcohort.lab.simulation import Simulation, SimulationResult
+from fedcohort.lab.named_parts import labelled
+from fedcohort.lab.simulation import Simulation
+from fedcohort.lab.simulation_result import SimulationResult
 from fedcohort.lab.summary import simulation_rows
 from fedcohort.reports.findings import Findings, Scheme
 from fedcohort.reports.pages.wording import describe_failures, list_seeds
@@ -36,11 +38,11 @@ def findings(simulation: Simulation) -> Findings:
     size = f"{config.clients:,} clients, {config.cohort:,} asked per round"
     return Findings(
         title=f"Selection simulated: {size}, {config.rounds:,} rounds",
-        kinds={KIND: schemes(config, results)},
-        tables={"Schemes": simulation_rows(config, results)},
+        kinds={KIND: schemes(config, labelled(results, config))},
+        tables={"Schemes": simulation_rows(config, labelled(results, config))},
         rates=config.rates if has_classes(config) else (),
         classes=client_classes(config) if has_classes(config) else None,
-        allocations=simulation.allocations,
+        allocations=labelled(simulation.allocations, config),
         lead=[f"Nothing is trained. {describe_failures(config)}, the same for every scheme."],
         notes=[NOTE],
         settings=config.as_dict(),
@@ -61,7 +63,7 @@ def schemes(config: SimulationConfig, results: Mapping[str, SimulationResult]) -
         successes = result.successes.astype(np.float64)
         found[name] = Scheme(
             seeds=config.seed_list,
-            asked=np.full(successes.shape, float(config.cohort)),
+            asked=result.asked_in(config.cohort).astype(np.float64),
             successes=successes,
             counts=result.counts,
         )

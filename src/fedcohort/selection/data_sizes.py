@@ -1,0 +1,24 @@
+"""Data sizes: how many training samples each client has, for schemes that weigh by them."""
+
+import numpy as np
+import numpy.typing as npt
+
+from fedcohort.arrays import Floats
+from fedcohort.checks import check_array
+
+
+def check_data_sizes(data_sizes: npt.ArrayLike, shape: tuple[int, ...]) -> Floats:
+    """Return the sizes of all runs [..., K] as a copy.
+
+    Args:
+        data_sizes: Number of samples of each client, [K] or [..., K]; at least 1.
+        shape: The shape [..., K].
+
+    Raises:
+        ValueError: If a size is below 1, or the shape is another one.
+    """
+    given_shape = shape
+    if np.ndim(data_sizes) == 1:
+        given_shape = shape[-1:]
+    sizes = check_array("data_sizes", data_sizes, given_shape, 1.0, np.inf)
+    return np.array(np.broadcast_to(sizes, shape), order="C")
