@@ -304,6 +304,19 @@ def test_a_simulation_refuses_ones_own_selector_that_needs_losses(fedcohort):
     assert "must need no losses where nothing is trained, got 'mine.py:Greedy'" in message
 
 
+def test_a_reproduction_with_ones_own_model_goes_on_only_with_the_same_source(fedcohort):
+    flags = ("--dataset=digits", "--model=mine.py:linear", "--rounds=2", "--seeds=1", "--mus=0")
+    flags += ("--selectors=random", "--partitions=iid", "--out=run")
+    assert fedcohort("reproduce", "figure5", *flags)[0] == 0
+    (part,) = rundir.parts_folder(Path("run")).iterdir()
+    assert set(rundir.read_sources(part)) == {"mine.py:linear"}
+
+    change_source()
+    message = refused(fedcohort("reproduce", "figure5", *flags))
+    assert f"mine.py:linear must be what the run in {part} was begun with" in message
+    assert fedcohort("report", "run")[0] == 0
+
+
 def test_installed_packages_register_names(fedcohort, install):
     groups = {
         "fedcohort.selectors": {"last": "own_parts:Last"},

@@ -94,7 +94,7 @@ def call_own(about: str, make: Callable[..., Any], *arguments: Any) -> Any:
     """
     try:
         return make(*arguments)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ValueError(f"{about} must be made without an error, got {_describe(error)}") from None
 
 
