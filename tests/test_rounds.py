@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from fedcohort.rounds import Returned, play
+from fedcohort.selection.lockstep import Lockstep
 from fedcohort.selection.protocol import Cohort
+from fedcohort.selection.random import Random
 from fedcohort.selection.registry import Federation, make_selector
 
 
@@ -240,3 +242,22 @@ def test_clients_that_are_known_to_be_offline_are_not_asked():
     first, second = play(selector, world, 2, available=online)
     assert first.cohort.clients.tolist() == [0, 3]
     assert second.cohort.clients.tolist() == [2]
+
+
+def test_a_round_in_which_nobody_is_online_passes_until_its_deadline():
+    online = np.array([[[True, True]], [[False, False]], [[True, False]]])
+    seconds = [np.array([[1.0, 2.0]])] * 3
+    selector = Lockstep([Random(2, 2, rng=[0])], [1])
+    records = list(play(selector, seconds, 3, deadline=5.0, available=online))
+    assert [record.seconds.tolist() for record in records] == [[2.0], [5.0], [1.0]]
+    assert [record.cohort.clients.shape for record in records] == [(1, 2), (1, 0), (1, 1)]
+    assert [record.wasted.tolist() for record in records] == [[0.0]] * 3
+
+
+def test_an_empty_round_of_one_run_passes_beside_the_others():
+    online = [np.array([[True, True], [False, False]])]
+    selector = Lockstep([Random(2, 2, rng=[0]), Random(2, 2, rng=[1])], [1, 1])
+    (answers,) = play(selector, [np.ones((2, 2), dtype=bool)], 1, available=online)
+    assert answers.seconds.tolist() == [1.0, 1.0]  # a world without seconds takes one
+    (timed,) = play(selector, [np.full((2, 2), 0.5)], 1, deadline=3.0, available=online)
+    assert timed.seconds.tolist() == [0.5, 3.0]

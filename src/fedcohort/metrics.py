@@ -13,22 +13,22 @@ import numpy as np
 from fedcohort.arrays import Bools, Floats, Ints
 
 
-def success_ratio(successes: Ints, cohort_size: int) -> Floats:
+def success_ratio(successes: Ints, cohort_size: int | Ints) -> Floats:
     """Return, for every round, which share of all updates asked for so far arrived.
 
     Args:
         successes: Number of updates that arrived in each round, [..., T].
-        cohort_size: Number of clients asked in each round, k.
+        cohort_size: Number of clients asked in each round, k, or [..., T] if it varies.
 
     Returns:
-        Ratios between 0 and 1, [..., T].
+        Ratios between 0 and 1, [..., T]; nan while nobody was asked.
 
     Examples:
         >>> success_ratio(np.array([1, 2, 0]), cohort_size=2).tolist()
         [0.5, 0.75, 0.5]
     """
-    asked = cohort_size * np.arange(1, successes.shape[-1] + 1)
-    ratio: Floats = np.cumsum(successes, axis=-1) / asked
+    asked = np.cumsum(np.broadcast_to(cohort_size, successes.shape), axis=-1)
+    ratio: Floats = np.cumsum(successes, axis=-1) / np.where(asked > 0, asked, np.nan)
     return ratio
 
 

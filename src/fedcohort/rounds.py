@@ -5,7 +5,8 @@ seed. In each round the selector asks a cohort and the clients train. At the dea
 server stops waiting: an update that has not arrived is late, one that arrived broken is
 rejected, and both are failures. The learner aggregates the rest, and the selector is told.
 A selector that asks more clients than it needs closes the round earlier, at the answer that
-makes it enough. A world may also say who is offline before anybody is asked.
+makes it enough. A world may also say who is offline before anybody is asked; if all are, the round
+passes until its deadline.
 Time is virtual: a round takes as long as the world says, not as long as it runs.
 """
 
@@ -74,7 +75,7 @@ class Record:
         valid: Whether it arrived and is sound, [..., k].
         loss: Local loss that the client reported, [..., k], or None.
         seconds: Duration of the round [...]: until the last answer that was waited for, or
-            until the deadline if an answer was missing.
+            until the deadline if an answer was missing or nobody could be asked.
         wasted: Client-seconds spent on updates that did not count, [...].
 
     Examples:
@@ -155,6 +156,8 @@ def play(
         selector.update(outcome)
 
         duration = np.max(spent, axis=-1, initial=0.0)
+        if limit < inf:  # a round in which nobody could be asked still passes
+            duration = np.where(is_asked.any(axis=-1), duration, limit)
         wasted = np.sum(spent, axis=-1, where=~returned.valid)
         yield Record(cohort, arrived, returned.valid, returned.loss, duration, wasted)
 

@@ -77,6 +77,22 @@ def sd(values: Floats) -> float:
     return float(values.std(ddof=1))
 
 
+def mean_of_known(values: Floats) -> Floats:
+    """Return the means over the first axis without the nan; nan where there is nothing else.
+
+    Args:
+        values: Values [S, ...], such as one row per seed.
+
+    Examples:
+        >>> mean_of_known(np.array([[1.0, nan, nan], [3.0, 5.0, nan]])).tolist()
+        [2.0, 5.0, nan]
+    """
+    known = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        means: Floats = np.where(known, values, 0.0).sum(axis=0) / known.sum(axis=0)
+    return means
+
+
 def t95(degrees: int) -> float:
     """Return the one-sided 95 % quantile of Student's t.
 

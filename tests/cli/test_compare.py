@@ -66,6 +66,8 @@ RECORDED = {
     "seconds",
     "wasted_seconds",
     "wasted_bytes",
+    "class_accuracy",
+    "label_accuracy",
 }
 PATIENCE = 120  # seconds until a process that never writes a checkpoint is given up
 
@@ -144,6 +146,7 @@ def test_a_comparison_leaves_records_a_checkpoint_settings_environment_and_a_sum
         "data.sha256",
         "summary.csv",
         "owners.npz",
+        "classes.npz",
         "allocations",
         "report.html",
     }
@@ -172,7 +175,8 @@ def test_the_summary_says_what_the_records_say(call, tmp_path):
         "--aggregations",
         "normalised",
     )
-    assert call(*args, "--targets", "0.4,1.0", "--out", "run")[0] == 0
+    code, out, _ = call(*args, "--targets", "0.4,1.0", "--out", "run")
+    assert code == 0
     records = rundir.load_records(tmp_path / "run", 25)
     with (tmp_path / "run" / "summary.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
@@ -185,6 +189,15 @@ def test_the_summary_says_what_the_records_say(call, tmp_path):
     assert row["rounds to 1"] == row["time to 1"] == "nan"
     assert float(row["final"]) == pytest.approx(accuracy[-1].mean())
     assert float(row["sd"]) == pytest.approx(abs(accuracy[-1, 0] - accuracy[-1, 1]) / np.sqrt(2))
+    by_class = records["class_accuracy"][-1].astype(float).mean(axis=0)
+    assert float(row["worst class"]) == pytest.approx(by_class.min())
+    assert float(row["gap"]) == pytest.approx(100 * (by_class.max() - by_class.min()))
+    # A seed may have no test sample of a label.
+    by_label = np.nanmean(records["label_accuracy"][-1].astype(float), axis=0)
+    assert float(row["worst label"]) == pytest.approx(by_label.min())
+    said = " ".join(out.split())
+    assert f"at {by_class.min():.3f} ± " in said
+    assert "random leaves its worst class, clients that answer " in said
     assert float(row["success"]) == pytest.approx(records["valid"].sum() / (25 * 2 * 4))
     assert float(row["wasted s"]) == pytest.approx(records["wasted_seconds"].sum() / 2)
     size = 4 * (64 * 64 + 64 + 64 * 10 + 10)  # bytes of the mlp on 8 x 8 images
@@ -263,7 +276,7 @@ def test_results_do_not_depend_on_who_else_is_compared_but_for_rounding(call, tm
     assert call(*mine, "--selectors", "random,e3cs-0.5", "--out", "beside")[0] == 0
     alone, beside = (remembered(tmp_path / name) for name in ("alone", "beside"))
     rows = [2, 3]  # after the two of random
-    for name in RECORDED - {"accuracy", "loss"}:
+    for name in RECORDED - {"accuracy", "class_accuracy", "label_accuracy", "loss"}:
         assert np.array_equal(alone["records"][name], beside["records"][name][:, rows])
     np.testing.assert_allclose(
         alone["records"]["loss"], beside["records"]["loss"][:, rows], rtol=1e-4
@@ -799,8 +812,9 @@ def test_accuracy_curves_and_owners_are_drawn(call, tmp_path, monkeypatch):
     code, out, err = call(*TINY, "--evaluate-every", "4", "--out", "run")
     assert (code, err) == (0, "")
     drawn = {path.name for path in (tmp_path / "run").iterdir() if path.suffix in (".png", ".svg")}
-    assert drawn == {"accuracy.png", "accuracy.svg", "owners-iid.png", "owners-iid.svg"}
-    assert all(name in out for name in ("accuracy.png", "owners-iid.png"))
+    names = ("accuracy", "left-out", "owners-iid")
+    assert drawn == {f"{name}.{ending}" for name in names for ending in ("png", "svg")}
+    assert all(f"{name}.png" in out for name in names)
 
 
 def test_curves_skip_the_rounds_that_were_not_evaluated():

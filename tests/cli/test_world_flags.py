@@ -204,6 +204,83 @@ def test_a_recorded_world_may_have_fewer_clients_than_there_are_classes(call, tm
     assert load_simulation(tmp_path / "run").results["random"].counts.shape == (2, 3)
 
 
+MARKOV = (
+    "--rates",
+    "0.1,0.3",
+    "--world",
+    "markov",
+    "--world-option",
+    "cycle=10",
+    "--knows-offline",
+)
+
+
+@pytest.mark.parametrize("command", [SIMULATE, (*COMPARE, "--out", "run")])
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--world-option", "cycle=5"), "world 'bernoulli' must get no option, .* got cycle"),
+        (("--world", "markov", "--world-option", "sycle=5"), "did you mean 'cycle'"),
+        (("--world", "markov", "--world-option", "cycle"), "world_options must be name=number"),
+        (("--world", "markov", "--world-option", "cycle=5"), "option cycle must be at least 10"),
+        (("--world", "markov", "--world-options", "on=30,off=30"), "must have one of cycle, on"),
+        (("--world", "groups", "--world-option", "groups=9"), "option groups must be at most 8"),
+        (("--world", "swap", "--knows-offline"), "knows_offline must be false in the world 'swap'"),
+        (("--knows-offline",), "knows_offline must be false in the world 'bernoulli'"),
+        (("--world", "markov", "--world-file", "world.npy"), "world_file must not be given"),
+    ],
+)
+def test_a_wrong_option_of_a_world_is_refused_in_one_line(call, tmp_path, command, flags, message):
+    code, out, err = call(*command, *flags)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert re.search(message, err)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_simulation_has_no_labels_and_says_so(call, tmp_path):
+    code, out, err = call(*SIMULATE, "--world", "labels")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "world 'labels' must know the labels that clients own, got none; `compare`" in err
+
+
+def test_options_of_a_world_may_be_repeated_or_listed(call, tmp_path):
+    flags = ("--world", "markov", "--rates", "0.5")
+    two = ("--world-option", "cycle=8", "--world-option", "failure=0.25")
+    assert call(*SIMULATE, *flags, *two)[0] == 0
+    config = load_simulation(tmp_path / "run").config
+    assert config.world_options == ("cycle=8", "failure=0.25")
+    assert call(*COMPARE, *flags, "--world-options", "failure=0.25,cycle=8", "--out", "two")[0] == 0
+    assert load_comparison(tmp_path / "two").config.world_options == config.world_options
+
+
+@pytest.mark.parametrize("world", ["labels", "groups", "swap"])
+def test_a_comparison_plays_every_world(call, tmp_path, world):
+    assert call(*COMPARE, "--world", world, "--out", "run")[0] == 0
+    comparison = load_comparison(tmp_path / "run")
+    assert comparison.rounds_done == 6
+    assert f"(world {world})" in (tmp_path / "run/report.html").read_text()
+
+
+def test_a_comparison_that_knows_who_is_offline_goes_on_where_it_was_killed(
+    call, tmp_path, monkeypatch
+):
+    assert call(*COMPARE, *MARKOV, "--out", "whole")[0] == 0
+    assert (load_comparison(tmp_path / "whole").records["clients"] == -1).any()
+    save = run_folder.save_records
+
+    def interrupted(folder, first_round, records):
+        if first_round == 4:
+            raise KeyboardInterrupt
+        save(folder, first_round, records)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_folder, "save_records", interrupted)
+        assert call(*COMPARE, *MARKOV, "--out", "run")[0] == 130
+    assert call("compare", "--out", "run", "--resume")[0] == 0
+    assert same_records(tmp_path / "run", tmp_path / "whole")
+    assert call("report", "run")[0] == 0
+
+
 def test_the_list_names_every_world(call):
     _, out, _ = call("list")
     (line,) = [line for line in out.splitlines() if line.startswith("worlds: ")]

@@ -1,4 +1,5 @@
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,17 @@ sys.path.append(str(Path(__file__).parents[1] / "paper"))
 from made import result
 
 from fedcohort.lab import folder as rundir
-from fedcohort.lab.archive import COLUMNS, gather_results, identity, load, save, single_run
+from fedcohort.lab.archive import (
+    COLUMNS,
+    OPTIONAL_COLUMNS,
+    gather_results,
+    identity,
+    load,
+    results_of,
+    save,
+    single_run,
+)
+from fedcohort.lab.comparison import Comparison
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.runs import run_keys
 
@@ -39,6 +50,56 @@ def test_results_of_different_lengths_come_back_as_they_were(tmp_path, ending):
     save(tmp_path / f"runs{ending}", kept)
     back = load(tmp_path / f"runs{ending}")
     assert [same(*pair) for pair in zip(kept, back, strict=True)] == [True, True]
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".npz"])
+def test_accuracy_by_class_and_label_comes_back_beside_runs_that_do_not_have_it(tmp_path, ending):
+    old = result(accuracy=(0.1, 0.2), first_seed=1)
+    by_class = np.array([0.5, np.nan, 0.25], dtype=np.float32)
+    new = replace(
+        result(accuracy=(0.1, 0.2)),
+        class_accuracy=by_class,
+        label_accuracy=by_class[:2],
+        worst_class=np.array([np.nan, 0.25], dtype=np.float32),
+    )
+    save(tmp_path / f"runs{ending}", [old, new])
+    first, second = load(tmp_path / f"runs{ending}")
+    for name in OPTIONAL_COLUMNS:
+        assert getattr(first, name) is None
+        np.testing.assert_array_equal(getattr(second, name), getattr(new, name))
+        assert getattr(second, name).dtype == np.float32
+
+    torn = replace(new, worst_class=np.zeros(3, dtype=np.float32))
+    save(tmp_path / f"runs{ending}", [torn])
+    with pytest.raises(ValueError, match="worst_class of other rounds than each other"):
+        load(tmp_path / f"runs{ending}")
+
+
+def test_files_of_runs_without_optional_columns_have_none(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    save(tmp_path / "runs.parquet", [result(accuracy=(0.1,))])
+    names = parquet.read_table(tmp_path / "runs.parquet").column_names
+    assert set(OPTIONAL_COLUMNS).isdisjoint(names)
+
+
+def test_a_run_is_kept_with_its_last_accuracy_by_class_and_the_curve_of_the_worst(tmp_path):
+    config = ComparisonConfig(
+        selectors=("random", "fedcs"), partitions=("iid",), aggregations=("paper",), mus=(0.0,),
+        seeds=1, clients=8, cohort=2, rounds=2,
+    )  # fmt: skip
+    by_class = np.array([[[0.5, 0.25], [0.1, 0.2]], [[0.75, 1.0], [0.5, np.nan]]], np.float32)
+    ones = np.ones((2, 2))
+    records = dict.fromkeys(("accuracy", "loss"), ones) | {
+        "valid": np.ones((2, 2, 2), bool),
+        "clients": np.zeros((2, 2, 2), int),
+        "class_accuracy": by_class,
+        "label_accuracy": by_class / 2,
+    }
+    first, second = results_of(Comparison(tmp_path, config, records))
+    np.testing.assert_array_equal(first.class_accuracy, by_class[1, 0])
+    np.testing.assert_array_equal(first.label_accuracy, by_class[1, 0] / 2)
+    np.testing.assert_array_equal(first.worst_class, np.float32([0.25, 0.75]))
+    np.testing.assert_array_equal(second.worst_class, np.float32([0.1, 0.5]))
 
 
 def test_other_tools_find_columns_they_understand(tmp_path):

@@ -38,3 +38,13 @@ def test_a_recorded_world_has_the_quarters_of_its_clients_with_their_mean_rates(
     found = reliability(config, rates)
     assert found.classes.tolist() == [3, 0, 3, 0, 2, 1, 2, 1]
     np.testing.assert_allclose(found.rates, [0.15, 0.35, 0.55, 0.75])
+
+
+def test_federations_with_other_rates_have_quarters_of_their_own():
+    rates = np.array([[0.1, 0.2, 0.3, 0.4], [0.9, 0.5, 0.5, 0.5]])
+    classes = quartile_classes(rates)
+    assert classes.tolist() == [[0, 1, 2, 3], [3, 0, 0, 0]]
+    config = ComparisonConfig(clients=4, cohort=2, world="labels")
+    found = reliability(config, rates)
+    assert found.classes.tolist() == classes.tolist()
+    np.testing.assert_allclose(found.rates, [1.6 / 4, 0.2, 0.3, 1.3 / 2])

@@ -54,3 +54,22 @@ def test_the_table_of_a_comparison_is_the_one_worked_out_by_hand():
     assert random["wasted MB"] == pytest.approx((3 + 1) / 2)
     assert fedcs["wasted s"] == pytest.approx((6 + 0) / 2)
     assert fedcs["success"] == pytest.approx(6 / 12)
+
+
+def test_the_worst_class_and_the_gap_are_those_of_the_means_over_seeds():
+    by_class = np.full((3, 4, 3), 0.5, dtype=np.float32)
+    # Single runs are lowest for other classes than their mean is. A class may have no samples.
+    by_class[-1] = [[0.25, 0.5, nan], [0.75, 0.25, nan], [1.0, 0.5, 0.75], [1.0, 0.25, 0.75]]
+    by_label = np.full((3, 4, 2), 0.5, dtype=np.float32)
+    by_label[-1] = [[0.125, 0.75], [0.25, 0.75], [0.5, 1.0], [1.0, 0.75]]
+    recorded = records() | {"class_accuracy": by_class, "label_accuracy": by_label}
+    random, fedcs = comparison_rows(CONFIG, recorded)
+    assert (random["worst class"], random["gap"]) == (0.375, 12.5)  # means 0.5 and 0.375
+    assert (fedcs["worst class"], fedcs["gap"]) == (0.375, 62.5)  # 1, 0.375 and 0.75
+    assert (random["worst label"], fedcs["worst label"]) == (0.1875, 0.75)
+
+
+def test_older_records_and_a_single_class_have_no_worst_class():
+    assert {"worst class", "gap", "worst label"}.isdisjoint(comparison_rows(CONFIG, records())[0])
+    recorded = records() | {"class_accuracy": np.zeros((3, 4, 1), dtype=np.float32)}
+    assert {"worst class", "gap"}.isdisjoint(comparison_rows(CONFIG, recorded)[0])

@@ -53,7 +53,7 @@ def make_trial(tmp_path):
 
 def test_every_run_plays_the_world_of_its_seed(make_trial):
     trial = make_trial()
-    rows = np.stack(list(islice(trial.durations(), 8)))
+    rows = np.stack(list(islice(trial.open_world().seconds, 8)))
     rates = class_rates(CLIENTS)
     for position, key in enumerate(trial.keys):
         answers = np.stack(list(islice(bernoulli(rates, key.seed), 8)))
@@ -110,8 +110,10 @@ def test_pow_d_has_as_many_candidates_as_the_settings_say(make_trial):
 
 def test_labels_are_counted_on_the_samples_that_are_trained_on(make_trial):
     trial = make_trial()
-    for partition, counts in trial.label_counts.items():
-        train = deal_samples(trial.config, DATA, partition, seed=5).train
+    pairs = [("iid", 5), ("iid", 6), ("primary-label", 5), ("primary-label", 6)]
+    assert list(trial.label_counts) == pairs
+    for (partition, seed), counts in trial.label_counts.items():
+        train = deal_samples(trial.config, DATA, partition, seed).train
         np.testing.assert_array_equal(counts, label_counts(DATA.y, train, 4))
 
 
@@ -197,5 +199,5 @@ def test_probabilities_are_recorded_before_every_round_with_the_quota_of_that_ro
 
 def test_clients_of_a_comparison_answer_at_the_rates_of_the_settings(make_trial):
     trial = make_trial(rates=(0.0, 1.0))
-    for row in islice(trial.durations(), 8):
+    for row in islice(trial.open_world().seconds, 8):
         np.testing.assert_array_equal(np.isfinite(row), np.tile(np.arange(8) >= 4, (8, 1)))

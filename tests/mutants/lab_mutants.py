@@ -7,9 +7,9 @@ TRIAL = ("tests/lab/test_trial.py",)
 MUTANTS = (
     Mutant(
         "every seed of a comparison plays the same world",
-        "lab/trial.py",
-        "seeds = [key.seed for key in self.keys]",
-        "seeds = [self.config.first_seed for key in self.keys]",
+        "lab/trial_world.py",
+        "seeds = [seed for _, seed in pairs]",
+        "seeds = [config.first_seed for _ in pairs]",
         TRIAL,
     ),
     Mutant(
@@ -53,7 +53,7 @@ MUTANTS = (
     ),
     Mutant(
         "a rejected update wastes its bytes once",
-        "lab/trial.py",
+        "lab/trial_records.py",
         "(lost + 2 * rejected)",
         "(lost + rejected)",
         ("tests/lab/test_trial.py",),
@@ -61,8 +61,8 @@ MUTANTS = (
     Mutant(
         "the owners of labels are counted on the test samples",
         "lab/trial.py",
-        "self.owners[partition, config.first_seed].train",
-        "self.owners[partition, config.first_seed].test",
+        "label_counts(data.y, owners.train, data.num_classes)",
+        "label_counts(data.y, owners.test, data.num_classes)",
         ("tests/lab/test_trial.py",),
     ),
     Mutant(
@@ -101,6 +101,27 @@ MUTANTS = (
         ("tests/lab/test_summary.py",),
     ),
     Mutant(
+        "the gap is that of single runs",
+        "lab/summary.py",
+        "100 * float(gap(means))",
+        "100 * float(gap(by_class[-1]).mean())",
+        ("tests/lab/test_summary.py",),
+    ),
+    Mutant(
+        "a run goes on with more records than it began with",
+        "lab/trial.py",
+        "for name in recorded or row}",
+        "for name in row}",
+        ("tests/lab/test_trial.py",),
+    ),
+    Mutant(
+        "the classes of clients are those of the labels",
+        "learning/evaluation.py",
+        "by_class = _shares(correct.sum(axis=2), sizes.sum(axis=2))",
+        "by_class = _shares(correct.sum(axis=1), sizes.sum(axis=1))",
+        ("tests/learning/test_evaluation.py",),
+    ),
+    Mutant(
         "wasted seconds are per round",
         "lab/summary.py",
         'records["wasted_seconds"].sum(axis=0).mean()',
@@ -124,8 +145,8 @@ MUTANTS = (
     Mutant(
         "the rates of a comparison are ignored",
         "lab/config.py",
-        "num_clients=config.clients, seeds=seeds, rates=config.rates, file=config.world_file",
-        "num_clients=config.clients, seeds=seeds, file=config.world_file",
+        "        rates=config.rates,\n",
+        "",
         ("tests/lab/test_lab_simulation.py",),
     ),
     Mutant(
@@ -159,13 +180,13 @@ MUTANTS = (
     Mutant(
         "the success of a comparison counts rejected updates",
         "lab/summary.py",
-        'row["success"] = float(records["valid"].mean())',
-        'row["success"] = float(records["arrived"].mean())',
+        'success_share(records["valid"].sum(), counts.sum())',
+        'success_share(records["arrived"].sum(), counts.sum())',
         ("tests/lab/test_summary.py",),
     ),
     Mutant(
         "the last rounds of a simulation are not reported",
-        "lab/simulation.py",
+        "lab/simulation_result.py",
         "if on_round and (done % PROGRESS_EVERY == 0 or done == rounds):",
         "if on_round and done % PROGRESS_EVERY == 0:",
         ("tests/lab/test_lab_simulation.py", "tests/cli/test_cli.py"),

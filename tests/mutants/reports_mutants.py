@@ -74,6 +74,13 @@ MUTANTS = (
         ("tests/reports/test_verdict.py",),
     ),
     Mutant(
+        "the worst class is the first",
+        "reports/html/verdict.py",
+        "int(np.nanargmin(scheme.class_means))",
+        "0",
+        ("tests/reports/test_verdict.py",),
+    ),
+    Mutant(
         "wasted seconds are those of the last round",
         "reports/pages/comparison.py",
         'records["wasted_seconds"][:, rows].sum(axis=0)',

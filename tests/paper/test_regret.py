@@ -4,7 +4,7 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from fedcohort.lab.simulation import SimulationResult
+from fedcohort.lab.simulation_result import SimulationResult
 from fedcohort.metrics import clairvoyant_value, corrected_bound, paper_bound, robust_bound
 from fedcohort.paper.regret import (
     Case,

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedcohort.lab.simulation import SimulationResult
+from fedcohort.lab.simulation_result import SimulationResult
 from fedcohort.paper import regret
 from fedcohort.paper.theorem import SIMULATION, regret_chart, summarise
 from fedcohort.reports.figures import draw

@@ -32,7 +32,12 @@ def make_records(config, seed=0):
     noise = rng.normal(0, 0.02, (config.rounds, runs))
     accuracy = np.linspace(0.1, 0.9, config.rounds)[:, None] + noise
     order = rng.random((config.rounds, runs, config.clients)).argsort(axis=-1)
+    more = np.random.default_rng([seed, 1])
+    by_class = accuracy[..., None] + more.normal(0, 0.05, (*accuracy.shape, 4))
+    by_label = accuracy[..., None] + more.normal(0, 0.05, (*accuracy.shape, 3))
     return {
+        "class_accuracy": by_class.clip(0, 1).astype(np.float32),
+        "label_accuracy": by_label.clip(0, 1).astype(np.float32),
         "clients": np.sort(order[..., : config.cohort]).astype(np.int32),
         "arrived": valid,
         "valid": valid,
@@ -52,6 +57,7 @@ def write_comparison(folder, config=SMALL, chunks=1, with_owners=True):
         chunk = {name: values[rounds] for name, values in records.items()}
         run_folder.save_records(folder, int(rounds[0]), chunk)
     write_allocations(folder, config)
+    run_folder.save_class_rates(folder, np.array([0.1, 0.3, 0.6, 0.9]))
     if with_owners:
         rng = np.random.default_rng(1)
         counts = {name: rng.integers(0, 9, (config.clients, 4)) for name in config.partitions}

@@ -24,6 +24,7 @@ FLAGS = [
 FIGURES = {
     "accuracy-rounds",
     "accuracy-time",
+    "left-out",
     "success",
     "cep",
     "selections",

@@ -39,8 +39,39 @@ def test_a_folder_of_an_older_version_has_a_page_without_what_it_did_not_keep(tm
     for path in (tmp_path / "allocations").iterdir():
         path.unlink()
     (tmp_path / "environment.json").unlink()
-    shown = chart_ids(page(load_findings(tmp_path)))
-    assert {"probabilities", "owners"}.isdisjoint(shown)
+    (tmp_path / "classes.npz").unlink()
+    records = run_folder.load_records(tmp_path)
+    del records["class_accuracy"], records["label_accuracy"]
+    run_folder.save_records(tmp_path, 0, records)
+    text = page(load_findings(tmp_path))
+    assert {"probabilities", "owners", "left-out"}.isdisjoint(chart_ids(text))
+    assert "worst class" not in text
+
+
+def test_who_is_left_out_is_told_in_words_in_the_table_and_in_a_figure(tmp_path):
+    records = write_comparison(tmp_path)
+    findings = load_findings(tmp_path)
+    assert findings.class_rates == (0.1, 0.3, 0.6, 0.9)
+    scheme = findings.kinds["primary-label data, paper rule"]["random"]
+    np.testing.assert_array_equal(scheme.class_accuracy, records["class_accuracy"][-1, 9:12])
+    means = records["class_accuracy"][-1, 9:12].astype(float).mean(axis=0)
+    row = findings.tables["primary-label data, paper rule"][1]
+    assert row["worst class"] == pytest.approx(means.min())
+    assert row["gap"] == pytest.approx(100 * (means.max() - means.min()))
+    assert "worst label" not in row
+    text = page(findings)
+    assert "Who is left out" in text
+    assert "leaves its worst class, clients that answer" in text
+
+
+def test_success_rates_of_other_classes_than_the_records_are_refused(tmp_path):
+    write_comparison(tmp_path)
+    run_folder.save_class_rates(tmp_path, np.array([0.1, 0.9]))
+    with pytest.raises(ValueError, match=r"classes\.npz must hold the success rates of 4 classes"):
+        load_findings(tmp_path)
+    np.savez(tmp_path / "classes.npz", rates=np.array(["x"]))
+    with pytest.raises(ValueError, match=r"classes\.npz must"):
+        load_findings(tmp_path)
 
 
 def test_a_scheme_has_the_runs_of_its_own_rows_and_counts_valid_updates(tmp_path):

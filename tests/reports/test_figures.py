@@ -15,6 +15,7 @@ from fedcohort.reports.charts import (
     Boxes,
     Chart,
     Dot,
+    GroupedDots,
     HeatMap,
     Layout,
     Line,
@@ -172,6 +173,23 @@ def test_bars_and_dots_are_drawn_where_their_values_are():
     dots = [Dot("a", Style(0), 0.5, 0.7, 0.1, nan)]
     axes = draw(chart({"kind": dots})).axes[0]
     assert [tuple(line.get_xydata()[0]) for line in axes.lines] == [(0.5, 0.7)]
+
+
+def test_grouped_dots_stand_side_by_side_in_their_category():
+    nan = float("nan")
+    labels = ["10%", "90%"]
+    series = [
+        GroupedDots("a", Style(0), labels, np.array([0.5, 0.7]), np.array([0.1, nan])),
+        GroupedDots("b", Style(1), labels, np.array([0.4, nan]), np.array([0.1, nan])),
+    ]
+    figure = draw(chart({"kind": series}))
+    axes = figure.axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == labels
+    first, second = (line.get_xydata() for line in axes.lines)
+    np.testing.assert_allclose(first, [[-1 / 6, 0.5], [5 / 6, 0.7]])
+    np.testing.assert_allclose(second, [[1 / 6, 0.4], [7 / 6, nan]])
+    assert [line.get_color() for line in axes.lines] == [COLOURS[0], COLOURS[1]]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
 
 
 def test_a_heat_map_has_a_colour_bar_and_a_circle_for_every_marked_cell():

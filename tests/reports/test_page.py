@@ -36,6 +36,7 @@ def test_the_page_of_a_comparison_has_all_figures_and_no_more_than_six_megabytes
     assert chart_ids(text) == [
         "accuracy-rounds",
         "accuracy-time",
+        "left-out",
         "success",
         "cep",
         "selections",

@@ -11,6 +11,7 @@ from fedcohort.reports.charts import (
     Boxes,
     Chart,
     Dot,
+    GroupedDots,
     HeatMap,
     Line,
     Marks,
@@ -69,6 +70,15 @@ def test_boxes_reach_from_the_least_to_the_most():
         "q3": [4],
         "high": [100],
     }
+
+
+def test_grouped_dots_have_a_value_and_a_spread_per_category():
+    dots = GroupedDots("a", BLUE, ["10%", "90%"], np.array([0.5, NAN]), np.array([0.1, NAN]))
+    chart = plain(dots)
+    assert chart["type"] == "groups"
+    assert chart["columns"] == {"x": "x", "y": "why", "sd": "sd over seeds"}
+    data = chart["choices"]["all"][0]["data"]
+    assert data == {"x": ["10%", "90%"], "y": [0.5, None], "sd": [0.1, None]}
 
 
 def test_the_layers_of_a_scale_go_from_dark_to_light_and_have_the_title_of_the_legend():

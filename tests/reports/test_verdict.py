@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import numpy as np
 
 from fedcohort.reports.findings import Findings, Scheme
-from fedcohort.reports.html.verdict import describe_schemes, verdict
+from fedcohort.reports.html.verdict import describe_schemes, left_out, verdict
 
 
 def scheme(accuracy, successes=None, counts=None, first_seed=0):
@@ -82,6 +84,69 @@ def test_success_and_fairness_are_told_with_who_pays():
     said = describe_schemes({"eager": eager, "random": fair})
     assert said[1] == "eager has the highest success ratio, 1.000. Random selection has 0.500."
     assert said[2].endswith("is highest under random, 1.000, and lowest under eager, 0.500.")
+
+
+def classed(by_class, first_seed=0):
+    """Return a scheme with these final accuracies by class of clients, [S, G]."""
+    by_class = np.array(by_class, dtype=float)
+    plain = scheme(np.full((len(by_class), 1), 0.5), first_seed=first_seed)
+    return replace(plain, class_accuracy=by_class)
+
+
+RATES = (0.1, 0.9)
+
+
+def test_who_is_left_out_is_told_with_the_gap_and_beside_random():
+    schemes = {
+        "greedy": classed([[0.40, 0.60], [0.42, 0.64]]),
+        "random": classed([[0.56, 0.58], [0.54, 0.60]]),
+        "best": classed([[0.70, 0.70], [0.70, 0.70]]),
+    }
+    said = describe_schemes(schemes, class_rates=RATES)
+    # The seeds differ by 0.16 and 0.12: a mean of 0.14, beyond 6.314 standard errors of 0.02.
+    assert said[1] == (
+        "greedy leaves its worst class, clients that answer 10% of the time, at 0.410 ± 0.014 "
+        "accuracy, 21.0 points behind its best class. The worst class of random is at 0.550 ± "
+        "0.014 (a difference beyond the spread over seeds)."
+    )
+
+
+def test_the_worst_class_is_that_of_the_mean_over_seeds_and_may_be_the_reliable_one():
+    # The single worst value, 0.1, is of the first class; the lowest mean, 0.3, of the second.
+    schemes = {"a": classed([[0.1, 0.3], [0.9, 0.3]])}
+    (sentence,) = left_out(Findings("t", {"x": schemes}, class_rates=RATES))
+    assert sentence == (
+        "a leaves its worst class, clients that answer 90% of the time, at 0.300 ± 0.000 "
+        "accuracy, 20.0 points behind its best class."
+    )
+
+
+def test_without_random_the_scheme_that_leaves_out_least_is_the_measure():
+    schemes = {"a": classed([[0.2, 0.8]]), "b": classed([[0.5, 0.9]]), "c": classed([[0.4, 0.9]])}
+    said = describe_schemes(schemes, class_rates=RATES)[1]
+    assert said.startswith(
+        "a leaves its worst class, clients that answer 10% of the time, at 0.200"
+    )
+    assert said.endswith(
+        "The worst class of b is at 0.500 (one seed, so the difference may be chance)."
+    )
+
+
+def test_nothing_is_said_of_classes_that_were_not_recorded_or_have_no_samples():
+    nan = float("nan")
+    for one in (scheme([[0.5]]), classed([[nan, nan]])):
+        assert left_out(Findings("t", {"x": {"a": one}}, class_rates=RATES)) == []
+    assert left_out(Findings("t", {"x": {"a": classed([[0.5]])}}, class_rates=(0.5,))) == []
+    (said,) = left_out(Findings("t", {"x": {"a": classed([[nan, 0.5]])}}, class_rates=RATES))
+    assert "90% of the time, at 0.500 accuracy, 0.0 points" in said
+
+
+def test_several_kinds_of_run_are_named_where_they_stand_alone():
+    findings = Findings(
+        "t", {"x": {"a": classed([[0.2, 0.8]])}, "y": {"a": scheme([[0.5]])}}, class_rates=RATES
+    )
+    (said,) = left_out(findings)
+    assert said.startswith("x: a leaves its worst class")
 
 
 def test_what_is_the_same_for_all_kinds_of_run_is_said_once():

@@ -1,3 +1,6 @@
+import re
+from pathlib import Path
+
 import pytest
 
 from fedcohort.selection.random import Random
@@ -8,6 +11,9 @@ from fedcohort.selection.registry import (
     Scheme,
     make_selector,
 )
+
+ROOT = Path(__file__).parents[2]
+UNIFORM = ("random", "over-selection")  # one probability for all, which needs no allocation
 
 
 @pytest.mark.parametrize(
@@ -80,6 +86,32 @@ def test_capabilities_are_those_of_the_classes():
         "probes_losses": {"pow-d"},
         "has_inclusion": {*e3cs, "age", "oort", "optimal", "clustered"},
     }
+
+
+def test_the_table_of_selectors_names_them_all_and_what_they_must_know():
+    page = (ROOT / "docs/how-to/selector.md").read_text()
+    words = {
+        "needs_losses": "losses",
+        "probes_losses": "losses on request",
+        "needs_seconds": "seconds",
+        "needs_norms": "lengths of updates",
+        "needs_data_sizes": "data sizes",
+        "needs_deadline": "deadline",
+    }
+    listed = []
+    for line in page.splitlines():
+        if not line.startswith("| `"):
+            continue
+        cells = line.strip("| ").split(" | ")
+        names = [name for name in re.findall(r"`([^`]+)`", cells[0]) if name in SELECTORS]
+        listed += names
+        for name in names:
+            for capability, word in words.items():
+                if getattr(SELECTORS[name].selector, capability):
+                    assert word in cells[2]
+            is_exact = SELECTORS[name].selector.has_inclusion or name in UNIFORM
+            assert cells[3].startswith("yes") == is_exact
+    assert sorted(listed) == sorted(SELECTORS)
 
 
 def test_a_scheme_without_a_maker_calls_its_class_with_the_sizes_and_the_randomness():

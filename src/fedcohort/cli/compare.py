@@ -16,6 +16,7 @@ from fedcohort.lab.runs import group_label
 
 if TYPE_CHECKING:
     from fedcohort.lab.comparison import Comparison
+    from fedcohort.reports.findings import Findings
 
 COMMON = (
     "dataset",
@@ -31,6 +32,7 @@ COMMON = (
     "targets",
     "device",
 )
+REPEATABLE = ("world_options",)  # flags that may stand there several times, in the singular too
 Row = Mapping[str, Any]
 
 
@@ -44,7 +46,7 @@ def _compare(
     log: str | None,
     as_json: bool,
     help_all: bool,
-    **given: str | bool | None,
+    **given: str | bool | list[str] | None,
 ) -> None:
     """Train under several selectors on a federation whose clients fail.
 
@@ -59,6 +61,7 @@ def _compare(
     from fedcohort.lab.comparison import run_comparison
     from fedcohort.lab.folder import save_summary
     from fedcohort.lab.summary import comparison_rows
+    from fedcohort.reports.html.verdict import left_out
     from fedcohort.reports.pages.comparison import findings
 
     if log is not None:
@@ -85,13 +88,16 @@ def _compare(
 
     rows = comparison_rows(comparison.config, comparison.records)
     save_summary(out, rows)
-    figures = draw_figures(comparison)
-    page = write_report_page(findings(comparison), out)
+    found = findings(comparison)
+    figures = draw_figures(comparison, found)
+    page = write_report_page(found, out)
     if as_json:
         settings = comparison.config.as_dict()
         print_json({"command": "compare", "folder": out, "settings": settings, "rows": rows})
         return
     show_tables(comparison.config, rows)
+    for sentence in left_out(found):
+        console.print(sentence, markup=False, highlight=False)
     console.print(figures, markup=False, highlight=False)
     say(f"Results: {out}")
     say(page)
@@ -112,17 +118,27 @@ def show_tables(config: ComparisonConfig, rows: Sequence[Row]) -> None:
 def _narrow_row(row: Row) -> Row:
     """Return a row that fits a terminal: the group is in the title, the CSV has all columns."""
     times = [name for name in row if name.startswith("time to")]
-    hidden = {"partition", "aggregation", "mu", "sd", "wasted MB", *times[:-1]}
+    hidden = {
+        "partition",
+        "aggregation",
+        "mu",
+        "sd",
+        "gap",
+        "worst label",
+        "wasted MB",
+        *times[:-1],
+    }
     narrow = {name: value for name, value in row.items() if name not in hidden}
     narrow["final"] = f"{row['final']:.3f}±{row['sd']:.3f}".replace("±nan", "")
     return narrow
 
 
-def draw_figures(comparison: "Comparison") -> str:
-    """Draw accuracy over rounds and who owns what; return the line that says so."""
+def draw_figures(comparison: "Comparison", findings: "Findings") -> str:
+    """Draw accuracy over rounds, who is left out, who owns what; return the line that says so."""
     from fedcohort.lab.summary import accuracy_curves
     from fedcohort.reports.charts.clients import labels_per_client
     from fedcohort.reports.charts.curves import accuracy_over_rounds
+    from fedcohort.reports.charts.groups import accuracy_per_class
     from fedcohort.reports.figures import has_matplotlib, save_figures
     from fedcohort.reports.report import NO_FIGURES
 
@@ -130,6 +146,9 @@ def draw_figures(comparison: "Comparison") -> str:
         return NO_FIGURES
     curves = accuracy_curves(comparison.config, comparison.records)
     figures = {"accuracy": accuracy_over_rounds(curves)}
+    by_class = accuracy_per_class(findings.kinds, findings.class_rates)
+    if by_class.panels:
+        figures["left-out"] = by_class
     for partition, counts in comparison.label_counts.items():
         figures[f"owners-{partition}"] = labels_per_client({"": counts})
     paths = save_figures(figures, comparison.folder)
@@ -139,10 +158,12 @@ def draw_figures(comparison: "Comparison") -> str:
 # --- Flags ---------------------------------------------------------------------------------
 
 
-def parse_setting(name: str, text: str | bool) -> Any:
+def parse_setting(name: str, text: str | bool | list[str]) -> Any:
     """Return a flag's value in the type of its setting: a list, a number, a word or None."""
     if isinstance(text, bool):
         return text
+    if isinstance(text, list):  # a flag that may be repeated
+        text = ",".join(text)
     default = getattr(ComparisonConfig(), name)
     if isinstance(default, tuple):
         return tuple(_parse_value(part.strip()) for part in text.split(",") if part.strip())
@@ -233,13 +254,20 @@ def _add_flags(command: Callable[..., None]) -> Callable[..., None]:
     flags = dict(OWN_FLAGS)
     for setting in fields(ComparisonConfig):
         is_switch = isinstance(setting.default, bool)
+        names = []
+        if setting.name in REPEATABLE:
+            flag = f"--{setting.name.replace('_', '-')}"
+            names = [flag, flag.removesuffix("s")]
         option = typer.Option(
+            *names,
             help=_describe(setting),
             show_default=False,
             metavar=None if is_switch else "VALUE",
             hidden=setting.name not in COMMON,
         )
-        kind = bool | None if is_switch else str | None
+        kind: Any = bool | None if is_switch else str | None
+        if names:
+            kind = list[str] | None
         flags[setting.name] = (kind, None, option)
 
     parameters = []

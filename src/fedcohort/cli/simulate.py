@@ -48,6 +48,19 @@ def simulate(
     world_file: Annotated[
         str | None, typer.Option(help="File of recorded rounds, for --world recorded.")
     ] = None,
+    world_options: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--world-options",
+            "--world-option",
+            metavar="NAME=VALUE",
+            help="Parameters of the world, comma-separated or one flag each.",
+        ),
+    ] = None,
+    knows_offline: Annotated[
+        bool,
+        typer.Option("--knows-offline", help="The server knows who is offline before it asks."),
+    ] = False,
     eta: Annotated[
         str, typer.Option(help="Learning rate of E3CS, or 'auto' for the theorem's.")
     ] = str(DEFAULT.eta),
@@ -80,6 +93,8 @@ def simulate(
         sampler=sampler,
         world=world,
         world_file=world_file,
+        world_options=parse_words(",".join(world_options or ())),
+        knows_offline=knows_offline,
     )
     with progress_bars() as on_progress:
         simulation = library.load_or_simulate(

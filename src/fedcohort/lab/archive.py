@@ -21,8 +21,10 @@ from fedcohort.lab import folder as run_folder
 from fedcohort.lab.comparison import Comparison, load_comparison
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.named_parts import is_own_data
-from fedcohort.lab.record_checks import OFFICIAL
+from fedcohort.lab.record_checks import CLASS_ACCURACY, LABEL_ACCURACY, OFFICIAL
 from fedcohort.lab.runs import RunKey, run_keys
+from fedcohort.lab.summary import count_asked
+from fedcohort.metrics import worst
 
 Array = npt.NDArray[Any]
 COLUMNS = {
@@ -32,7 +34,13 @@ COLUMNS = {
     "valid": np.uint16,
     "counts": np.uint32,
 }
-PER_ROUND = ("accuracy", "loss", "official", "valid")
+PER_ROUND = ("accuracy", "loss", "official", "valid", "worst_class")
+# Columns that older runs do not have. A file in which no run has one is written without it.
+OPTIONAL_COLUMNS = {
+    "class_accuracy": np.float32,
+    "label_accuracy": np.float32,
+    "worst_class": np.float32,
+}
 # Settings that decide how a run is computed or shown, but not its results.
 NON_IDENTITY_FIELDS = (
     "targets",
@@ -57,6 +65,10 @@ class Result:
         valid: Updates that were used [t].
         counts: How often each client was asked [K].
         provenance: Environment, cost and the digest of the samples, as far as they are known.
+        class_accuracy: Accuracy for each class of clients in the last round [G], nan for a class
+            without test samples; None if it was not recorded.
+        label_accuracy: The same for each label [C].
+        worst_class: Lowest accuracy over the classes of clients [t], nan where it was not tested.
     """
 
     config: ComparisonConfig
@@ -66,6 +78,9 @@ class Result:
     valid: Array
     counts: Ints
     provenance: Mapping[str, Any]
+    class_accuracy: Array | None = None
+    label_accuracy: Array | None = None
+    worst_class: Array | None = None
 
     @property
     def key(self) -> RunKey:
@@ -132,12 +147,19 @@ def _columns_of_row(records: run_folder.Arrays, row: int, clients: int) -> dict[
     official = np.full(accuracy.shape, np.nan)
     if OFFICIAL in records:
         official = records[OFFICIAL][:, row]
-    return {
+    columns: dict[str, Array] = {}
+    if CLASS_ACCURACY in records:
+        by_class = records[CLASS_ACCURACY][:, row]
+        columns["class_accuracy"] = by_class[-1]
+        columns["worst_class"] = worst(by_class)
+    if LABEL_ACCURACY in records:
+        columns["label_accuracy"] = records[LABEL_ACCURACY][-1, row]
+    return columns | {
         "accuracy": accuracy,
         "loss": records["loss"][:, row],
         "official": official,
         "valid": records["valid"][:, row].sum(axis=-1),
-        "counts": np.bincount(records["clients"][:, row].ravel(), minlength=clients),
+        "counts": count_asked(records["clients"][:, [row]], clients)[0],
     }
 
 
@@ -146,12 +168,15 @@ def _make_result(
 ) -> Result:
     """Return a result of the stored types; columns that do not fit together are refused."""
     arrays = {name: np.asarray(columns[name], dtype=kind) for name, kind in COLUMNS.items()}
+    for name, kind in OPTIONAL_COLUMNS.items():
+        if columns.get(name) is not None:
+            arrays[name] = np.asarray(columns[name], dtype=kind)
     result = Result(config=config, provenance=dict(provenance), **arrays)
     shape = result.accuracy.shape
-    if len(shape) != 1 or any(arrays[name].shape != shape for name in PER_ROUND):
+    per_round = [name for name in PER_ROUND if name in arrays]
+    if len(shape) != 1 or any(arrays[name].shape != shape for name in per_round):
         raise ValueError(
-            "accuracy, loss, official and valid of other rounds than each other: "
-            f"{shape[:1]} of accuracy"
+            f"{', '.join(per_round)} of other rounds than each other: {shape[:1]} of accuracy"
         )
     if shape[0] > config.rounds or result.counts.shape != (config.clients,):
         raise ValueError(
@@ -168,8 +193,10 @@ def save(path: Path, results: Sequence[Result]) -> None:
     if path.suffix == ".npz":
         arrays: dict[str, Array] = {"settings": np.array(settings), "about": np.array(about)}
         for number, result in enumerate(results):
-            for name in COLUMNS:
-                arrays[f"{number}/{name}"] = getattr(result, name)
+            for name in (*COLUMNS, *OPTIONAL_COLUMNS):
+                values = getattr(result, name)
+                if values is not None:
+                    arrays[f"{number}/{name}"] = values
         save_arrays(path, arrays)
         return
     with sealed_write(path) as draft:
@@ -188,8 +215,11 @@ def _save_parquet(
         columns[name] = [getattr(key, name) for key in keys]
     for name in ("cohort", "rounds"):
         columns[name] = [getattr(result.config, name) for result in results]
-    for name, kind in COLUMNS.items():
-        values = [getattr(result, name).tolist() for result in results]
+    for name, kind in (COLUMNS | OPTIONAL_COLUMNS).items():
+        arrays = [getattr(result, name) for result in results]
+        values = [None if array is None else array.tolist() for array in arrays]
+        if name in OPTIONAL_COLUMNS and not any(values):
+            continue
         columns[name] = pa.array(values, pa.list_(pa.from_numpy_dtype(np.dtype(kind))))
     columns["settings"] = settings
     columns["about"] = about
@@ -219,6 +249,8 @@ def _read_npz(path: Path) -> Iterator[dict[str, Any]]:
         row: dict[str, Any] = {"settings": str(settings), "about": str(about)}
         for name in COLUMNS:
             row[name] = arrays[f"{number}/{name}"]
+        for name in OPTIONAL_COLUMNS:
+            row[name] = arrays.get(f"{number}/{name}")
         yield row
 
 

@@ -1,6 +1,6 @@
 """A comparison and its run folder: begin it, go on with it, load it."""
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -12,11 +12,12 @@ from fedcohort.data import Dataset, load
 from fedcohort.files import check_folder, digest_file
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import LATER_SETTINGS, ComparisonConfig, open_world
-from fedcohort.lab.record_checks import check_label_counts, check_records
+from fedcohort.lab.record_checks import CLASS_ACCURACY, check_label_counts, check_records
 from fedcohort.lab.recorder import Allocations, read_allocations
 from fedcohort.lab.simulation import Progress
 from fedcohort.lab.sources import check_present_sources, import_sources
 from fedcohort.lab.tracking import BACKENDS, check_installed, track
+from fedcohort.world.options import MissingData
 
 if TYPE_CHECKING:
     from fedcohort.lab.trial import Trial
@@ -53,6 +54,20 @@ class Comparison:
         counts = run_folder.load_label_counts(self.folder)
         check_label_counts(self.config, counts, self.folder / run_folder.LABEL_COUNTS)
         return counts
+
+    @cached_property
+    def class_rates(self) -> tuple[float, ...]:
+        """The mean success rate of each class of clients; nothing if it was not recorded."""
+        rates = run_folder.load_class_rates(self.folder)
+        by_class = self.records.get(CLASS_ACCURACY)
+        if rates is None or by_class is None:
+            return ()
+        if len(rates) != by_class.shape[-1]:
+            raise ValueError(
+                f"{self.folder / run_folder.CLASS_RATES} must hold the success rates of "
+                f"{by_class.shape[-1]} classes, as the records do, got {len(rates)}"
+            )
+        return tuple(rates.tolist())
 
     @cached_property
     def environment(self) -> dict[str, str]:
@@ -185,7 +200,8 @@ def run_comparison(
             check_installed(log)
         if not is_finished:
             import_sources(config, folder if keeps_run else None)
-            open_world(config, [config.first_seed])  # refuses a world that cannot be played
+            with suppress(MissingData):  # which the trial has
+                open_world(config, [config.first_seed])  # refuses a world that cannot be played
         dataset = _load_dataset(config, data, on_progress)
         if keeps_run:
             _check_unchanged(config, dataset, folder)

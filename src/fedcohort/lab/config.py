@@ -13,6 +13,7 @@ from fedcohort.checks import check_choice
 from fedcohort.lab.config_checks import (
     DEFAULT_WORLD,
     NUMBERS,
+    WORLDS_WITHOUT_CLASSES,
     as_floats,
     check_comparison,
     check_simulation,
@@ -21,6 +22,7 @@ from fedcohort.lab.named_parts import expand_names
 from fedcohort.references import is_reference
 from fedcohort.selection.registry import PAPER_SELECTORS
 from fedcohort.world.classes import PAPER_RATES, class_of
+from fedcohort.world.options import format_options, parse_options
 from fedcohort.world.registry import Conditions, World, make_world
 
 SIMULATION_KEYS = {"clients": "num_clients", "cohort": "cohort_size"}  # in settings.json
@@ -71,9 +73,13 @@ class ComparisonConfig:
     test_fraction: float = _setting(0.1, "part of each client's data reserved for testing")
     rates: tuple[float, ...] = _setting(PAPER_RATES, "success rate of each class of clients")
     world: str = _setting(
-        DEFAULT_WORLD, "who would answer: bernoulli (drawn by the rates), recorded"
+        DEFAULT_WORLD, "who would answer: bernoulli, markov, recorded; others: fedcohort list"
     )
     world_file: str | None = _setting(None, "recorded rounds, for --world recorded")
+    world_options: tuple[str, ...] = _setting((), "parameters of the world, name=value each")
+    knows_offline: bool = _setting(
+        False, "the server knows who is offline before it asks, in worlds that have such clients"
+    )
     epochs: tuple[int, ...] = _setting((1, 2, 3, 4), "local epochs, drawn once per client")
     seconds_per_epoch: float = _setting(1.0, "virtual time a client takes")
     jitter: float = _setting(0.0, "spread of that time, log-normal")
@@ -108,6 +114,7 @@ class ComparisonConfig:
         # A whole number would become an integer tensor, or overflow one.
         for name in NUMBERS:
             object.__setattr__(self, name, as_floats(getattr(self, name)))
+        _sort_world_options(self)
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> "ComparisonConfig":
@@ -158,6 +165,8 @@ class SimulationConfig:
         sampler: How E3CS draws a cohort.
         world: Which clients would answer, a key of `WORLDS`.
         world_file: File of recorded rounds, for the world "recorded".
+        world_options: Parameters of the world, as "name=value" each.
+        knows_offline: Whether the server knows who is offline before it asks.
 
     Raises:
         ValueError: If a setting lies outside its bounds.
@@ -187,10 +196,13 @@ class SimulationConfig:
     sampler: str = "systematic"
     world: str = DEFAULT_WORLD
     world_file: str | None = None
+    world_options: tuple[str, ...] = ()
+    knows_offline: bool = False
 
     def __post_init__(self) -> None:
         expand_names(self)
         check_simulation(self)
+        _sort_world_options(self)
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> "SimulationConfig":
@@ -224,7 +236,8 @@ def has_classes(config: Config) -> bool:
 
     Recorded clients have none, and those in a world of one's own have none that is known.
     """
-    return config.world_file is None and not is_reference(config.world)
+    has_rates = config.world not in WORLDS_WITHOUT_CLASSES and not is_reference(config.world)
+    return config.world_file is None and has_rates
 
 
 def client_classes(config: Config) -> Ints:
@@ -232,21 +245,34 @@ def client_classes(config: Config) -> Ints:
     return class_of(config.clients, len(config.rates) if has_classes(config) else 1)
 
 
-def open_world(config: Config, seeds: Sequence[int]) -> World:
+def open_world(config: Config, seeds: Sequence[int], **known: Any) -> World:
     """Return the world of a configuration: who would answer in which round.
 
     Args:
         config: The configuration.
         seeds: One seed per run.
+        **known: Fields of `Conditions` that no configuration knows, such as the label counts.
 
     Returns:
         The world, with rows [len(seeds), K].
 
     Raises:
         ValueError: If a recorded world has fewer rounds than asked for, or other clients.
+        MissingData: If the world must know more than the configuration and `known` say.
     """
+    deadline = None
+    if isinstance(config, ComparisonConfig):
+        deadline = config.seconds_until_deadline
     conditions = Conditions(
-        num_clients=config.clients, seeds=seeds, rates=config.rates, file=config.world_file
+        num_clients=config.clients,
+        seeds=seeds,
+        rates=config.rates,
+        file=config.world_file,
+        options=parse_options(config.world_options),
+        knows_offline=config.knows_offline,
+        deadline=deadline,
+        rounds=config.rounds,
+        **known,
     )
     world = make_world(config.world, conditions)
     world.check_rounds(config.rounds)
@@ -258,6 +284,8 @@ def open_world(config: Config, seeds: Sequence[int]) -> World:
 LATER_SETTINGS = {
     "world": DEFAULT_WORLD,
     "world_file": None,
+    "world_options": (),
+    "knows_offline": False,
     "server_optimizer": "sgd",
     "memory_precision": "float32",
 }
@@ -270,3 +298,9 @@ def _as_dict(config: Config) -> dict[str, Any]:
         if name in values and values[name] == default:
             del values[name]
     return values
+
+
+def _sort_world_options(config: Config) -> None:
+    """Write the options of the world in one way, so that equal worlds have equal settings."""
+    options = format_options(parse_options(config.world_options))
+    object.__setattr__(config, "world_options", options)

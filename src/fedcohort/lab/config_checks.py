@@ -22,12 +22,15 @@ from fedcohort.lab.named_parts import is_npz, registered_names
 from fedcohort.references import check_name
 from fedcohort.selection.registry import SELECTORS
 from fedcohort.selection.sampling import SAMPLERS
+from fedcohort.world.options import parse_options
 from fedcohort.world.registry import WORLDS
 
 if TYPE_CHECKING:
     from fedcohort.lab.config import ComparisonConfig, Config, SimulationConfig
 
 DEFAULT_WORLD = "bernoulli"
+WORLDS_WITHOUT_CLASSES = ("labels", "recorded")
+WORLDS_WITHOUT_FILE = tuple(name for name in WORLDS if name != "recorded")
 LAST_SEED = 2**62  # a seed must fit TOML's integers, with room to count up
 
 Check = Callable[[str, Any], Any]  # refuses a value, by the name of its setting
@@ -210,14 +213,25 @@ def _word(name: str, value: Any) -> Any:
 def _check_shared(config: "Config") -> None:
     """Check the settings that both configurations have."""
     _check_lists(config, ("selectors", "rates"))
-    least = len(config.rates) if config.world_file is None else 1
+    has_classes = config.world_file is None and config.world not in WORLDS_WITHOUT_CLASSES
+    least = len(config.rates) if has_classes else 1
     check_int("clients", config.clients, least, MAX_COUNT)
     check_int("cohort", config.cohort, 1, config.clients)
     _check_fields(config, SHARED_CHECKS)
-    if config.world == DEFAULT_WORLD and config.world_file is not None:
+    for option in config.world_options:
+        _check_option(option)
+    parse_options(config.world_options)
+    if config.world in WORLDS_WITHOUT_FILE and config.world_file is not None:
         raise ValueError(
             f"world_file must not be given for the world {config.world!r}, got {config.world_file}"
         )
+
+
+def _check_option(option: Any) -> None:
+    """Refuse an option of the world that is no text."""
+    if not isinstance(option, str):
+        raise ValueError(f"world_options must be name=number each, got {shown(option)}")
+    _check_text("world_options", option)
 
 
 def _check_learning(config: "ComparisonConfig") -> None:

@@ -14,6 +14,8 @@ from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.folder import Kind, detect_kind
 from fedcohort.lab.named_parts import data_and_model, selector_labels
 from fedcohort.lab.runs import run_keys
+from fedcohort.lab.summary import success_share
+from fedcohort.selection.protocol import NOBODY
 
 RECENT = 10  # rounds of a Flower run that the time left is estimated from
 
@@ -110,7 +112,7 @@ class ComparisonFollower:
     folder: Path
     config: ComparisonConfig
     done: int = 0
-    asked: int = 0
+    asked: Any = 0
     used: Any = 0
     latest: Mapping[str, Any] = field(default_factory=dict)
     times: list[tuple[int, float]] = field(default_factory=list)
@@ -134,10 +136,10 @@ class ComparisonFollower:
         return Snapshot(title, self.done, config.rounds, self._seconds_left(), written, selectors)
 
     def _add_chunk(self, chunk: Mapping[str, Any], written: float) -> None:
-        rounds, _, cohort = chunk["clients"].shape
+        clients = chunk["clients"]
         self.used = self.used + chunk["valid"].sum(axis=(0, 2))
-        self.asked += rounds * cohort
-        self.done += rounds
+        self.asked = self.asked + (clients != NOBODY).sum(axis=(0, 2))
+        self.done += len(clients)
         self.latest = chunk
         self.times.append((self.done, written))
 
@@ -151,7 +153,7 @@ class ComparisonFollower:
 
     def _selector_progress(self, name: str) -> SelectorProgress:
         rows = [row for row, key in enumerate(run_keys(self.config)) if key.selector == name]
-        success = float(self.used[rows].mean() / self.asked)
+        success = success_share(self.used[rows].mean(), self.asked[rows].mean())
         accuracy = self.latest["accuracy"][:, rows]
         tested = accuracy[~np.isnan(accuracy).any(axis=1)]
         latest_accuracy = float(tested[-1].mean()) if len(tested) else nan
@@ -163,6 +165,8 @@ class ComparisonFollower:
         columns = [self.latest[name][-1, row] for name in ("clients", "arrived", "valid")]
         asked = []
         for client, arrived, valid in zip(*columns, strict=True):
+            if client == NOBODY:
+                continue
             status = "missing"
             if valid:
                 status = "arrived"

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from fedcohort.checks import check_choice
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.runs import count_runs
+from fedcohort.selection.protocol import NOBODY
 
 PER_RUN = ("accuracy", "loss", "seconds", "wasted_seconds", "wasted_bytes")  # [T, runs]
 PER_CLIENT = ("clients", "arrived", "valid")  # [T, runs, k]
@@ -30,7 +31,7 @@ def check_records(config: ComparisonConfig, records: Mapping[str, Any], path: Pa
     """
     runs = count_runs(config)
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(PER_RUN, (runs,))
-    shapes |= dict.fromkeys(PER_CLIENT, (runs, config.cohort))
+    shapes |= dict.fromkeys(PER_CLIENT, (runs, _width(config, records)))
     for name in shapes:
         if name not in records:
             raise ValueError(f"{path} must hold {name} of every round, got {', '.join(records)}")
@@ -48,11 +49,26 @@ def check_records(config: ComparisonConfig, records: Mapping[str, Any], path: Pa
                 f"got {values.dtype} of {values.shape[1:]}"
             )
 
-    clients = records["clients"]
+    _check_clients(config, records["clients"], path)
+
+
+def _width(config: ComparisonConfig, records: Mapping[str, Any]) -> int:
+    """Return how many clients a round has places for: k, or more if a scheme asks more."""
+    clients = records.get("clients")
+    if clients is None or clients.ndim != 3:
+        return config.cohort
+    return max(config.cohort, min(int(clients.shape[-1]), config.clients))
+
+
+def _check_clients(config: ComparisonConfig, clients: npt.NDArray[Any], path: Path) -> None:
+    """Refuse clients that do not exist; NOBODY stands only where runs ask different numbers."""
     last = config.clients - 1
-    if clients.dtype.kind not in "iu" or clients.min() < 0 or clients.max() > last:
+    may_ask_fewer = config.knows_offline or clients.shape[-1] > config.cohort
+    first = NOBODY if may_ask_fewer else 0
+    if clients.dtype.kind not in "iu" or clients.min() < first or clients.max() > last:
         raise ValueError(
-            f"{path} must hold clients from 0 to {last}, got {clients.min()} to {clients.max()}"
+            f"{path} must hold clients from {first} to {last}, "
+            f"got {clients.min()} to {clients.max()}"
         )
 
 

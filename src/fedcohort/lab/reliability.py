@@ -15,7 +15,7 @@ class Reliability:
     """Clients in classes by how often they answer.
 
     Attributes:
-        classes: Class of each client, from 0, [K].
+        classes: Class of each client, from 0, [K]; [P, K] if it depends on who owns what.
         rates: Mean success rate of the clients of each class, [G].
     """
 
@@ -28,13 +28,14 @@ def reliability(config: Config, success_rates: Floats) -> Reliability:
 
     Args:
         config: The settings.
-        success_rates: How often each client answers, [K].
+        success_rates: How often each client answers, [K], or [P, K] for P federations.
     """
     classes = quartile_classes(success_rates)
     if has_classes(config):
         classes = client_classes(config)
-    totals = np.bincount(classes, weights=success_rates)
-    return Reliability(classes, totals / np.bincount(classes))
+    members = np.broadcast_to(classes, success_rates.shape).ravel()
+    totals = np.bincount(members, weights=success_rates.ravel())
+    return Reliability(classes, totals / np.bincount(members))
 
 
 def quartile_classes(success_rates: Floats) -> Ints:
@@ -43,10 +44,11 @@ def quartile_classes(success_rates: Floats) -> Ints:
     Clients with equal rates are in one class, so there may be fewer than four.
 
     Args:
-        success_rates: How often each client answers, [K].
+        success_rates: How often each client answers, [..., K]. Every federation has quarters of
+            its own.
 
     Returns:
-        Class of each client, from 0 without gaps, [K].
+        Class of each client, [..., K], from 0 without gaps over all federations.
 
     Examples:
         >>> quartile_classes(np.array([0.9, 0.1, 0.5, 0.7])).tolist()
@@ -54,7 +56,7 @@ def quartile_classes(success_rates: Floats) -> Ints:
         >>> quartile_classes(np.array([0.5, 0.5, 0.5, 0.9])).tolist()
         [0, 0, 0, 1]
     """
-    edges = np.quantile(success_rates, QUARTILES)
-    quarters = np.searchsorted(edges, success_rates, side="left")
+    edges = np.quantile(success_rates, QUARTILES, axis=-1, keepdims=True)
+    quarters = (success_rates > edges).sum(axis=0)
     _, classes = np.unique(quarters, return_inverse=True)
-    return np.asarray(classes)
+    return np.asarray(classes).reshape(quarters.shape)

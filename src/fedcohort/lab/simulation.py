@@ -4,52 +4,32 @@ A *world* is who would answer in which round, fixed by the seed, so every select
 failures.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import tee
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fedcohort import __version__
-from fedcohort.arrays import Bools, Floats, Ints, row_starts
+from fedcohort.arrays import Floats
 from fedcohort.files import check_folder
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import SimulationConfig, open_world
 from fedcohort.lab.config_checks import check_needs_no_training
 from fedcohort.lab.recorder import AllocationRecorder, Allocations, read_allocations
+from fedcohort.lab.simulation_result import SimulationResult, collect
 from fedcohort.lab.sources import check_present_sources, source_digests
 from fedcohort.memory import check_memory
-from fedcohort.rounds import play
+from fedcohort.selection.lockstep import Lockstep
 from fedcohort.selection.protocol import Selector
 from fedcohort.selection.registry import Federation, make_selector
 from fedcohort.world.registry import World
 
 Progress = Callable[[str, int, int], None]  # name of the part, rounds done, rounds in all
-PROGRESS_EVERY = 50  # rounds between calls of on_progress
-
-
-@dataclass(frozen=True, eq=False)
-class SimulationResult:
-    """What came of one selector, over S seeds and T rounds.
-
-    Attributes:
-        successes: Updates that arrived [S, T].
-        answering: Clients that would have answered, asked or not [S, T].
-        expected: Sum of the success rates of the clients that were asked [S, T].
-        counts: How often each client was asked [S, K].
-    """
-
-    successes: Ints
-    answering: Ints
-    expected: Floats
-    counts: Ints
 
 
 Results = dict[str, SimulationResult]
-RESULT_FIELDS = tuple(field.name for field in fields(SimulationResult))
+RESULT_FIELDS = ("successes", "answering", "expected", "counts")
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,17 +116,7 @@ def simulate_selector(
     """Play one selector through all rounds, in the world of every seed."""
     world = open_world(config, config.seed_list)
     _check_has_answers(config, world)
-    federation = Federation(
-        config.clients,
-        config.cohort,
-        rng=config.seed_list,
-        horizon=config.rounds,
-        success_rates=world.success_rates,
-        eta=config.eta,
-        sampler=config.sampler,
-    )
-    selector = make_selector(name, federation)
-    check_needs_no_training(name, selector)
+    selector = _make_selector(config, name, world.success_rates)
 
     def on_round(done: int) -> None:
         if on_progress:
@@ -161,7 +131,35 @@ def simulate_selector(
         runs=config.seeds,
         on_round=on_round,
         before_round=before_round,
+        available=world.available,
+        cohort=config.cohort,
     )
+
+
+def _make_selector(config: SimulationConfig, name: str, success_rates: Floats) -> Selector:
+    """Return a selector of all runs, or several where runs may ask cohorts of different size."""
+    seeds = config.seed_list
+    batches = [[seed] for seed in seeds] if config.knows_offline else [seeds]
+    selectors = []
+    for position, batch in enumerate(batches):
+        own_rates = success_rates
+        if success_rates.ndim > 1 and config.knows_offline:
+            own_rates = success_rates[[position]]
+        federation = Federation(
+            config.clients,
+            config.cohort,
+            rng=batch,
+            horizon=config.rounds,
+            success_rates=own_rates,
+            eta=config.eta,
+            sampler=config.sampler,
+        )
+        selector = make_selector(name, federation)
+        check_needs_no_training(name, selector)
+        selectors.append(selector)
+    if config.knows_offline:
+        return Lockstep(selectors, [1] * len(selectors))
+    return selectors[0]
 
 
 def _check_has_answers(config: SimulationConfig, world: World) -> None:
@@ -170,58 +168,6 @@ def _check_has_answers(config: SimulationConfig, world: World) -> None:
             "world_file must say who answers (0 or 1) in a simulation, which has no deadline, "
             f"got seconds in {config.world_file}; `compare` has a deadline"
         )
-
-
-def collect(
-    selector: Selector,
-    answers: Iterable[Bools],
-    rates: Floats | None,
-    rounds: int,
-    runs: int,
-    on_round: Callable[[int], None] | None = None,
-    before_round: Callable[[int], None] | None = None,
-) -> SimulationResult:
-    """Play the loop and keep sums instead of records.
-
-    Args:
-        selector: The selector, with a batch axis of S runs.
-        answers: Rows [S, K] of who would answer.
-        rates: Success rate of each client [K]. Without rates the answers themselves count as
-            expected.
-        rounds: Number of rounds, T.
-        runs: Number of runs, S.
-        on_round: Called with the rounds done, every so many rounds and after the last.
-        before_round: Called with the round that is about to be played.
-
-    Returns:
-        The sums of all runs.
-    """
-    successes = np.zeros((runs, rounds), dtype=np.int64)
-    answering = np.zeros((runs, rounds), dtype=np.int64)
-    expected = np.zeros((runs, rounds))
-    counts = np.zeros((runs, selector.num_clients), dtype=np.int64)
-
-    world, truth = tee(answers)
-    if before_round:
-        before_round(0)
-    for round, (record, would_answer) in enumerate(
-        zip(play(selector, world, rounds), truth, strict=False)
-    ):
-        clients = record.cohort.clients
-        successes[:, round] = record.arrived.sum(axis=-1)
-        answering[:, round] = would_answer.sum(axis=-1)
-        if rates is None:
-            expected[:, round] = successes[:, round]
-        else:
-            expected[:, round] = rates[clients].sum(axis=-1)
-        counts.reshape(-1)[clients + row_starts(counts.shape)] += 1
-
-        done = round + 1
-        if on_round and (done % PROGRESS_EVERY == 0 or done == rounds):
-            on_round(done)
-        if before_round and done < rounds:
-            before_round(done)
-    return SimulationResult(successes, answering, expected, counts)
 
 
 # --- On disk -------------------------------------------------------------------------------
@@ -321,7 +267,7 @@ def _load_results(folder: Path) -> Results:
             parts = {field: arrays[f"{name}/{field}"] for field in RESULT_FIELDS}
         except KeyError as error:
             raise ValueError(f"{folder} must hold results of fedcohort, got: {error}") from None
-        results[name] = SimulationResult(**parts)
+        results[name] = SimulationResult(**parts, asked=arrays.get(f"{name}/asked"))
     return results
 
 
@@ -347,4 +293,6 @@ def as_arrays(results: Results) -> run_folder.Arrays:
     for name, result in results.items():
         for field in RESULT_FIELDS:
             arrays[f"{name}/{field}"] = getattr(result, field)
+        if result.asked is not None:
+            arrays[f"{name}/asked"] = result.asked
     return arrays

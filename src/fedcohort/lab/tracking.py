@@ -20,6 +20,7 @@ from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.named_parts import aggregation_labels, selector_labels
 from fedcohort.lab.runs import run_keys
+from fedcohort.selection.protocol import NOBODY
 
 Scalars = dict[str, list[tuple[int, float]]]  # (round, value), by name
 WriteScalars = Callable[[str, Scalars], None]  # the name of the run to write to, its scalars
@@ -96,11 +97,12 @@ def compute_scalars(records: run_folder.Arrays, first: int) -> Scalars:
         Pairs of round, counted from 1, and value; rounds without a value are left out.
     """
     used = np.cumsum(records["valid"].sum(axis=-1), axis=0)
+    asked = np.cumsum((records["clients"] != NOBODY).sum(axis=-1), axis=0)
     rounds = np.arange(1, len(used) + 1)
     curves: dict[str, Floats] = {
         "accuracy": records["accuracy"],
         "loss": records["loss"],
-        "success_ratio": used / (rounds[:, None] * records["valid"].shape[-1]),
+        "success_ratio": used / np.where(asked > 0, asked, np.nan),
         "cep": used,
         "seconds": np.cumsum(records["seconds"], axis=0),
         "wasted_seconds": np.cumsum(records["wasted_seconds"], axis=0),

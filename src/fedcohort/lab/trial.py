@@ -1,6 +1,6 @@
 """A comparison under way: all runs in lock-step, with records and checkpoints on disk."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,21 +12,22 @@ from fedcohort.arrays import Floats, Ints
 from fedcohort.data import Dataset, label_counts
 from fedcohort.files import digest_file
 from fedcohort.lab import folder as run_folder
-from fedcohort.lab.config import ComparisonConfig, open_world
+from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.memory_log import MemoryLog
 from fedcohort.lab.owners import Owners, deal_samples
-from fedcohort.lab.record_checks import CLASS_ACCURACY, LABEL_ACCURACY
 from fedcohort.lab.recorder import AllocationRecorder
 from fedcohort.lab.reliability import reliability
 from fedcohort.lab.runs import RunKey, count_runs, run_keys
 from fedcohort.lab.sources import check_sources, source_digests
+from fedcohort.lab.trial_records import make_row
 from fedcohort.lab.trial_state import restore_trial, trial_state
+from fedcohort.lab.trial_world import RunsWorld, open_runs_world
 from fedcohort.learning import Engine, Evaluation, Options, Run, Sgd, make_model
 from fedcohort.memory import check_memory
-from fedcohort.rounds import Record, play
+from fedcohort.rounds import play
 from fedcohort.selection.lockstep import Lockstep
 from fedcohort.selection.registry import Federation, make_selector
-from fedcohort.world.durations import local_epochs, timed
+from fedcohort.world.durations import local_epochs
 
 OnRound = Callable[[int, Floats], None]  # rounds done, accuracy of every run
 OnCheckpoint = Callable[[int, run_folder.Arrays], None]  # first round, the records from there
@@ -56,16 +57,24 @@ class Trial:
         self.done = 0
         self.digest = data.digest
         self.sources = source_digests(config)
-        self.success_rates = open_world(config, [config.first_seed]).success_rates
-        self.reliability = reliability(config, self.success_rates)
 
         self.owners: dict[tuple[str, int], Owners] = {}
         for partition, seed in sorted({(key.partition, key.seed) for key in self.keys}):
             self.owners[partition, seed] = deal_samples(config, data, partition, seed)
-        self.label_counts = {}
-        for partition in config.partitions:
-            train = self.owners[partition, config.first_seed].train
-            self.label_counts[partition] = label_counts(data.y, train, data.num_classes)
+        self.label_counts: dict[tuple[str, int], Ints] = {}
+        for pair, owners in self.owners.items():
+            self.label_counts[pair] = label_counts(data.y, owners.train, data.num_classes)
+
+        module = make_model(config.model, data.x.shape[1:], data.num_classes, config.first_seed)
+        self.model_bytes = 4 * sum(weights.numel() for weights in module.parameters())
+        world = self.open_world()
+        self.success_rates = world.success_rates
+        self.reliability = reliability(config, world.rates_by_owners)
+        shape = (len(self.owners), config.clients)
+        rates = np.broadcast_to(world.rates_by_owners, shape)
+        classes = np.broadcast_to(self.reliability.classes, shape)
+        self.rates = dict(zip(self.owners, rates, strict=True))
+        self.classes = dict(zip(self.owners, classes, strict=True))
 
         self.official_samples: Ints | None = None
         self.engine = self._make_engine(data)
@@ -124,33 +133,46 @@ class Trial:
             self.config.server_rate,
             self.config.server_momentum,
             server_optimizer=self.config.server_optimizer,
-            success_rates=self.success_rates,
+            success_rates=self.rates[key.partition, key.seed],
             test_owners=owners.test_owners,
-            classes=self.reliability.classes,
+            classes=self.classes[key.partition, key.seed],
         )
 
     def _make_selectors(self) -> Lockstep:
-        config = self.config
+        """Return the selectors of all runs: one per scheme, or one per run.
+
+        Where the server knows who is offline, runs of one scheme may ask cohorts of different
+        size, and a selector cannot.
+        """
         selectors = []
         counts = []
-        for name in config.selectors:
+        for name in self.config.selectors:
             rows = [row for row, key in enumerate(self.keys) if key.selector == name]
-            federation = Federation(
-                config.clients,
-                config.cohort,
-                rng=[self.keys[row].seed for row in rows],
-                horizon=config.rounds,
-                success_rates=self.success_rates,
-                loss_of=partial(self._probe_losses, rows),
-                candidates=config.candidates,
-                eta=config.eta,
-                sampler=config.sampler,
-                data_sizes=self._data_sizes(rows),
-                deadline=config.seconds_until_deadline,
-            )
-            selectors.append(make_selector(name, federation))
-            counts.append(len(rows))
+            parts = [[row] for row in rows] if self.config.knows_offline else [rows]
+            for part in parts:
+                selectors.append(make_selector(name, self._federation(part)))
+                counts.append(len(part))
         return Lockstep(selectors, counts)
+
+    def _federation(self, rows: list[int]) -> Federation:
+        """Return what the selector of these runs may know."""
+        config = self.config
+        success_rates = self.success_rates
+        if success_rates.ndim > 1:
+            success_rates = success_rates[rows]
+        return Federation(
+            config.clients,
+            config.cohort,
+            rng=[self.keys[row].seed for row in rows],
+            horizon=config.rounds,
+            success_rates=success_rates,
+            loss_of=partial(self._probe_losses, rows),
+            candidates=config.candidates,
+            eta=config.eta,
+            sampler=config.sampler,
+            data_sizes=self._data_sizes(rows),
+            deadline=config.seconds_until_deadline,
+        )
 
     def _data_sizes(self, rows: list[int]) -> Ints:
         """Return how many samples each client trains on in some runs, [runs, K]."""
@@ -162,18 +184,9 @@ class Trial:
     def _probe_losses(self, rows: list[int], clients: Ints) -> Floats:
         return self.engine.losses(rows, clients)
 
-    def durations(self) -> Iterator[Floats]:
-        """Return after how many seconds each client of every run would answer, round by round.
-
-        A seed is one world, whatever the selector, partition or aggregation. A world that only
-        says who answers is timed by the clients' epochs; recorded seconds are taken as they are.
-        """
-        seeds = [key.seed for key in self.keys]
-        world = open_world(self.config, seeds)
-        if world.has_seconds:
-            return world.rows
-        epochs = np.stack([run.epochs for run in self.engine.runs])
-        return timed(world.rows, self.config.seconds_per_epoch * epochs, seeds, self.config.jitter)
+    def open_world(self) -> RunsWorld:
+        """Return what every client of every run would do, from the first round on."""
+        return open_runs_world(self.config, self.keys, self.label_counts, self.model_bytes)
 
     def restore(self, state: dict[str, Any] | None = None) -> None:
         """Go on from a checkpoint.
@@ -216,16 +229,20 @@ class Trial:
         self._record_allocations(recorder, self.done)
         recorded = self._recorded_names()
         rows: list[dict[str, Any]] = []
+        world = self.open_world()
         records = play(
             self.selector,
-            self.durations(),
+            world.seconds,
             config.rounds,
             self.engine,
             deadline=config.seconds_until_deadline,
             start=self.done,
+            available=world.available,
         )
         for done, record in enumerate(records, start=self.done + 1):
-            row = self._make_row(record, self._evaluate(done))
+            row = make_row(
+                record, self._evaluate(done), self.selector.cohort_size, self.model_bytes
+            )
             if self.official_samples is not None:
                 row["official_accuracy"] = self._evaluate_official(self.official_samples, done)
             rows.append({name: row[name] for name in recorded or row})
@@ -250,7 +267,9 @@ class Trial:
             digest = digest_file(Path(self.config.world_file))
             run_folder.write_world_digest(self.folder, digest)
         run_folder.write_sources(self.folder, self.sources)
-        run_folder.save_label_counts(self.folder, self.label_counts)
+        first_seed = self.config.first_seed
+        counts = {name: self.label_counts[name, first_seed] for name in self.config.partitions}
+        run_folder.save_label_counts(self.folder, counts)
         run_folder.save_class_rates(self.folder, self.reliability.rates)
 
     def _recorded_names(self) -> list[str]:
@@ -264,6 +283,9 @@ class Trial:
         return list(run_folder.load_chunk(run_folder.chunk_path(self.folder, 0)))
 
     def _record_allocations(self, recorder: AllocationRecorder, round: int) -> None:
+        """Record how likely clients are to be asked; who is offline would not be."""
+        if self.config.knows_offline:
+            return
         for name, selector in zip(self.config.selectors, self.selector.selectors, strict=True):
             recorder.record(name, selector, round)
 
@@ -278,27 +300,6 @@ class Trial:
         if done == self.config.rounds or done % self.config.official_every == 0:
             return self.engine.evaluate(samples).accuracy
         return np.full(len(self.keys), np.nan)
-
-    def _make_row(self, record: Record, tested: Evaluation) -> dict[str, Any]:
-        """Return what is recorded of a round.
-
-        A model that is sent in vain wastes its bytes once; an update that is rejected wastes them
-        twice, because it was sent back.
-        """
-        lost = (~record.arrived).sum(axis=-1)
-        rejected = (record.arrived & ~record.valid).sum(axis=-1)
-        return {
-            "clients": record.cohort.clients.astype(np.int32),
-            "arrived": record.arrived,
-            "valid": record.valid,
-            "accuracy": tested.accuracy,
-            "loss": tested.loss,
-            CLASS_ACCURACY: tested.class_accuracy.astype(np.float32),
-            LABEL_ACCURACY: tested.label_accuracy.astype(np.float32),
-            "seconds": record.seconds,
-            "wasted_seconds": record.wasted,
-            "wasted_bytes": (lost + 2 * rejected) * self.engine.model_bytes,
-        }
 
     def _save(
         self, rows: list[dict[str, Any]], done: int, on_checkpoint: OnCheckpoint | None

@@ -10,7 +10,8 @@ import numpy as np
 
 from fedcohort.lab.archive import Result
 from fedcohort.lab.config import SimulationConfig
-from fedcohort.lab.simulation import SimulationResult, simulate
+from fedcohort.lab.simulation import simulate
+from fedcohort.lab.simulation_result import SimulationResult
 from fedcohort.lab.summary import simulation_rows
 from fedcohort.metrics import success_ratio
 from fedcohort.paper.results import Results
@@ -97,7 +98,7 @@ def success_chart(config: SimulationConfig, schemes: Schemes) -> Chart:
     ratios = {}
     cumulative = {}
     for name, scheme in schemes.items():
-        ratios[name] = success_ratio(scheme.successes, config.cohort)
+        ratios[name] = success_ratio(scheme.successes, scheme.asked_in(config.cohort))
         cumulative[name] = np.cumsum(scheme.successes, axis=-1)
     return over_rounds({"success ratio": ratios, "CEP": cumulative})
 

@@ -10,11 +10,11 @@ from fedcohort.lab.simulation import (
     Progress,
     Shapes,
     Simulation,
-    SimulationResult,
     load_or_simulate,
     load_simulation,
     selector_shapes,
 )
+from fedcohort.lab.simulation_result import SimulationResult
 from fedcohort.paper.setting import Overrides
 
 Schemes = dict[str, SimulationResult]  # by selector, or by case of the regret

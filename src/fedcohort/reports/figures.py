@@ -20,6 +20,7 @@ from fedcohort.reports.charts.specification import (
     Boxes,
     Chart,
     Dot,
+    GroupedDots,
     HeatMap,
     Line,
     Marks,
@@ -110,8 +111,11 @@ def _draw_panels(chart: Chart) -> Figure:
     legend: dict[str, Any] = {}
     for place, (title, panel) in enumerate(chart.panels.items()):
         panel_axes = axes[place]
-        for series in panel.series:
-            _DRAW[type(series)](panel_axes, series)
+        for number, series in enumerate(panel.series):
+            if isinstance(series, GroupedDots):
+                _draw_grouped_dots(panel_axes, series, (number + 1) / (len(panel.series) + 1))
+            else:
+                _DRAW[type(series)](panel_axes, series)
         panel_axes.set_title(title)
         panel_axes.set_xlabel(chart.x.title)
         if chart.y.title and place % chart.layout.columns == 0:
@@ -249,6 +253,22 @@ def _draw_dot(axes: Axes, dot: Dot) -> None:
         label=dot.name,
         color=COLOURS[dot.style.colour],
     )
+
+
+def _draw_grouped_dots(axes: Axes, dots: GroupedDots, share: float) -> None:
+    """Draw the points of a scheme at this share of the width of each category."""
+    places = np.arange(len(dots.labels))
+    axes.errorbar(
+        places + share - 0.5,
+        dots.y,
+        yerr=np.nan_to_num(dots.sd),
+        fmt="o",
+        markersize=4,
+        label=dots.name,
+        color=COLOURS[dots.style.colour],
+    )
+    axes.set_xticks(places, dots.labels)
+    axes.set_xlim(-0.5, len(places) - 0.5)
 
 
 def _draw_heat_map(axes: Axes, heat_map: HeatMap) -> None:

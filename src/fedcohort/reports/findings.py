@@ -10,6 +10,7 @@ import numpy.typing as npt
 from fedcohort.arrays import Floats, Ints
 from fedcohort.lab.recorder import Allocations
 from fedcohort.metrics import first_at, jain
+from fedcohort.statistics import mean_of_known
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -28,6 +29,8 @@ class Scheme:
         accuracy: [S, T] test accuracy.
         seconds: [S, T] length of each round.
         wasted: [S] client-seconds spent on updates that did not count.
+        class_accuracy: [S, G] accuracy in the last round for each class of clients, nan for a
+            class without test samples.
     """
 
     seeds: Sequence[int]
@@ -37,6 +40,7 @@ class Scheme:
     accuracy: Floats | None = None
     seconds: Floats | None = None
     wasted: Floats | None = None
+    class_accuracy: Floats | None = None
 
     @property
     def success(self) -> Floats:
@@ -69,6 +73,12 @@ class Scheme:
             return None
         return self.accuracy[:, -1]
 
+    @property
+    def class_means(self) -> Floats:
+        """The mean over seeds of the accuracy for each class of clients, [G]."""
+        assert self.class_accuracy is not None
+        return mean_of_known(self.class_accuracy)
+
     def rounds_to(self, target: float) -> Floats | None:
         """Return the first round with an accuracy, [S], counted from 1 and nan if there is none.
 
@@ -91,6 +101,7 @@ class Findings:
         targets: Accuracies to reach, by kind of run.
         rates: Success rate of each class of clients.
         classes: [K] class of each client, None if clients have no classes.
+        class_rates: How often the clients of each class answer, for `Scheme.class_accuracy`.
         allocations: Recorded probabilities of being asked, by scheme.
         owners: Number of samples [K, C] of each client and label, by partition.
         outcomes: What came of asking each client: number of times, by client and outcome.
@@ -108,6 +119,7 @@ class Findings:
     targets: Mapping[str, Sequence[float]] = field(default_factory=dict)
     rates: Sequence[float] = ()
     classes: Ints | None = None
+    class_rates: Sequence[float] = ()
     allocations: Mapping[str, Allocations] = field(default_factory=dict)
     owners: Mapping[str, Ints] = field(default_factory=dict)
     outcomes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

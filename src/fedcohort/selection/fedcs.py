@@ -17,7 +17,8 @@ class FedCS(BaseSelector):
     Args:
         num_clients: Number of clients in the federation, K.
         cohort_size: Number of clients to ask in each round, k.
-        success_rates: True probability that each client answers, shape [K].
+        success_rates: True probability that each client answers, shape [K]; [S, K] for runs in
+            lock-step that differ in it.
         rng: Seed, generator, or a sequence of seeds for runs in lock-step.
         ties: Who goes first among equal rates: "random", by lots drawn once, or "order",
             the lower id.
@@ -43,7 +44,8 @@ class FedCS(BaseSelector):
         ties: str = "random",
     ) -> None:
         super().__init__(num_clients, cohort_size, rng=rng)
-        self.success_rates = check_array("success_rates", success_rates, (num_clients,), 0.0, 1.0)
+        shape = self.shape if np.ndim(success_rates) > 1 else (num_clients,)
+        self.success_rates = check_array("success_rates", success_rates, shape, 0.0, 1.0)
         self.ties = check_choice("ties", ties, TIES)
         self.lots = self._draw_lots(num_clients)
 
@@ -74,7 +76,8 @@ class FedCS(BaseSelector):
             )
         new_rates = check_array("success_rates", success_rates, (count,), 0.0, 1.0)
         super().join(count)
-        self.success_rates = np.concatenate([self.success_rates, new_rates])
+        new_rates = np.broadcast_to(new_rates, (*self.success_rates.shape[:-1], count))
+        self.success_rates = np.concatenate([self.success_rates, new_rates], axis=-1)
 
     def newcomers(self, name: str, count: int) -> Floats:
         """Draw lots for the clients that join."""

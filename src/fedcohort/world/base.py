@@ -29,6 +29,8 @@ class Conditions:
         data_sizes: Number of training samples of each client [S, K], for worlds that time them.
         epochs: Local epochs of each client [S, K], for worlds that time them.
         model_bytes: Size of the model that is sent and returned, for worlds that time clients.
+        deadline: Seconds after which an answer is late, for worlds that time clients.
+        rounds: Number of rounds that will be played, for worlds that change on the way.
     """
 
     num_clients: int
@@ -41,6 +43,8 @@ class Conditions:
     data_sizes: Ints | None = None
     epochs: Ints | None = None
     model_bytes: int | None = None
+    deadline: float | None = None
+    rounds: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +54,8 @@ class World:
     Attributes:
         rows: One array [S, K] per round. Booleans say who answers. Floats say after how many
             seconds, with infinity for never.
-        success_rates: How often each client answers [K], for selectors that may know it.
+        success_rates: How often each client answers in the long run [K], for selectors that may
+            know it; [S, K] where it depends on the run.
         num_rounds: Number of rows, or None if they never end.
         has_seconds: Whether the rows hold seconds instead of answers.
         available: One array [S, K] of bools per round: who is online, which the server knows

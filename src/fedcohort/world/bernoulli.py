@@ -8,10 +8,12 @@ from fedcohort.checks import check_array, check_int
 from fedcohort.rng import RngLike, as_rng, batch_shape, stream
 from fedcohort.world.base import Conditions, World
 from fedcohort.world.classes import class_rates
+from fedcohort.world.options import read_options
 
 
 def make_bernoulli(conditions: Conditions) -> World:
     """Return a world in which each client answers with the rate of its class."""
+    read_options("bernoulli", conditions.options, {})
     rates = class_rates(conditions.num_clients, conditions.rates)
     rows = bernoulli(rates, list(conditions.seeds))
     return World(rows, success_rates=rates)

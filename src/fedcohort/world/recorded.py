@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.world.base import Conditions, World
+from fedcohort.world.options import read_options
 from fedcohort.world.trace import as_trace, read_trace
 
 
@@ -17,6 +18,7 @@ def make_recorded(conditions: Conditions) -> World:
     A client's success rate is the share of recorded rounds in which it answers at all, however
     many seconds it takes.
     """
+    read_options("recorded", conditions.options, {})
     if conditions.file is None:
         raise ValueError(
             "world_file must be given for the world 'recorded', got None; the flag is --world-file"

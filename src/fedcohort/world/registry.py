@@ -2,16 +2,27 @@
 
 from collections.abc import Callable
 
+import numpy as np
+import numpy.typing as npt
+
 from fedcohort.checks import check_array
 from fedcohort.references import make_own, resolve
 from fedcohort.world.base import Conditions, World
 from fedcohort.world.bernoulli import make_bernoulli
+from fedcohort.world.groups import make_groups
+from fedcohort.world.labels import make_labels
+from fedcohort.world.markov import make_markov
 from fedcohort.world.recorded import make_recorded
+from fedcohort.world.swap import make_swap
 
 __all__ = ["WORLDS", "Conditions", "World", "make_world"]
 
 WORLDS: dict[str, Callable[[Conditions], World]] = {
     "bernoulli": make_bernoulli,
+    "markov": make_markov,
+    "groups": make_groups,
+    "labels": make_labels,
+    "swap": make_swap,
     "recorded": make_recorded,
 }
 
@@ -25,10 +36,11 @@ def make_world(name: str, conditions: Conditions) -> World:
         conditions: What the world is made from.
 
     Returns:
-        The world: rows [S, K], one per round, and the success rates [K].
+        The world: rows [S, K], one per round, and the success rates [K] or [S, K].
 
     Raises:
         ValueError: If there is no such world, or it cannot be made from these conditions.
+        MissingData: If the world must know the clients' data or model and does not.
 
     Examples:
         >>> from fedcohort.world.registry import Conditions, make_world
@@ -41,8 +53,21 @@ def make_world(name: str, conditions: Conditions) -> World:
     """
     make = resolve("world", name, WORLDS)
     if name in WORLDS:
-        return WORLDS[name](conditions)
-    world = make_own(f"world {name!r}", make, World, conditions)
-    shape = (conditions.num_clients,)
-    check_array(f"success_rates of the world {name!r}", world.success_rates, shape, 0.0, 1.0)
+        world = WORLDS[name](conditions)
+    else:
+        world = make_own(f"world {name!r}", make, World, conditions)
+        _check_rates(f"success_rates of the world {name!r}", world.success_rates, conditions)
+    if conditions.knows_offline and world.available is None:
+        raise ValueError(
+            f"knows_offline must be false in the world {name!r}, whose clients are never offline "
+            "for a while, got true"
+        )
     return world
+
+
+def _check_rates(name: str, rates: npt.ArrayLike, conditions: Conditions) -> None:
+    """Refuse success rates that are neither [K] nor [S, K]."""
+    shape: tuple[int, ...] = (conditions.num_clients,)
+    if np.ndim(rates) > 1:
+        shape = (len(conditions.seeds), conditions.num_clients)
+    check_array(name, rates, shape, 0.0, 1.0)

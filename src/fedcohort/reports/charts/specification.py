@@ -156,7 +156,26 @@ class Dot:
     sd_y: float
 
 
-Series: TypeAlias = Line | Marks | Boxes | Bar | Stack | HeatMap | Dot
+@dataclass(frozen=True, eq=False)
+class GroupedDots:
+    """Points of one scheme, one per category, beside those of the other schemes.
+
+    Attributes:
+        name: Name in the legend.
+        style: Colour of the points.
+        labels: The categories, the same for all schemes.
+        y: [n] the values, usually means over seeds.
+        sd: [n] standard deviations over seeds, nan where they are not known.
+    """
+
+    name: str
+    style: Style
+    labels: Sequence[str]
+    y: Floats
+    sd: Floats
+
+
+Series: TypeAlias = Line | Marks | Boxes | Bar | Stack | HeatMap | Dot | GroupedDots
 
 
 @dataclass(frozen=True, eq=False)

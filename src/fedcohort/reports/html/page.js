@@ -172,6 +172,22 @@
     }];
   }
 
+  function groupTraces(series) {
+    const { x, y, sd } = series.data;
+    const colour = seriesColour(series);
+    const border = { color: inkColour(), width: 0.5 };
+    return [{
+      ...named(series),
+      x: escapeLabels(x),
+      y,
+      offsetgroup: series.name,
+      mode: "markers",
+      marker: { color: colour, size: 10, symbol: SYMBOLS[series.colour], line: border },
+      error_y: errorBars(sd, colour),
+      hovertemplate: `%{x}: %{y${FOUR_DIGITS}}<extra>${series.name}</extra>`,
+    }];
+  }
+
   function heatTraces(series) {
     const { x, z, capped } = series.data;
     const y = escapeLabels(series.data.y);
@@ -221,6 +237,7 @@
     bars: barTraces,
     stack: stackTraces,
     dots: dotTraces,
+    groups: groupTraces,
     heat: heatTraces,
   };
 
@@ -249,12 +266,23 @@
 
   function xAxisOptions(chart, data) {
     if (chart.type === "heat") return { range: rangeAround(data.x) };
-    const hasCategories = ["boxes", "bars"].includes(chart.type)
+    const hasCategories = ["boxes", "bars", "groups"].includes(chart.type)
       || (chart.type === "stack" && areWords(data.x));
     return hasCategories ? { type: "category" } : {};
   }
 
-  function yAxisOptions(chart, data) {
+  // The range of all values with their error bars. Plotly would begin at zero for groups.
+  function rangeOfGroups(allSeries) {
+    const ends = allSeries.flatMap(({ data }) => data.y.flatMap((value, i) => {
+      const spread = data.sd[i] || 0;
+      return value === null ? [] : [value - spread, value + spread];
+    }));
+    const margin = 0.05 * (Math.max(...ends) - Math.min(...ends)) || 0.05;
+    return [Math.min(...ends) - margin, Math.max(...ends) + margin];
+  }
+
+  function yAxisOptions(chart, data, allSeries) {
+    if (chart.type === "groups" && allSeries.length > 0) return { range: rangeOfGroups(allSeries) };
     if (chart.type !== "heat") return {};
     return areWords(data.y) ? { type: "category" } : { range: rangeAround(data.y) };
   }
@@ -264,7 +292,7 @@
     const isStack = chart.type === "stack";
     return {
       xaxis: axis(chart.axes.x, xAxisOptions(chart, data)),
-      yaxis: axis(chart.axes.y, yAxisOptions(chart, data)),
+      yaxis: axis(chart.axes.y, yAxisOptions(chart, data, allSeries)),
       autosize: true,
       height: narrowScreen.matches ? 400 : 420,
       margin: { l: 56, r: 12, t: 12, b: 48 },
@@ -274,6 +302,7 @@
       hovermode: chart.type === "lines" ? "x unified" : "closest",
       hoverlabel: { bgcolor: isDark() ? "#2a2e35" : "#ffffff", font: { color: inkColour() } },
       boxmode: "group",
+      scattermode: chart.type === "groups" ? "group" : "overlay",
       barmode: isStack ? "stack" : "group",
       bargap: isStack ? 0.08 : 0.2,
       legend: { orientation: "h", yanchor: "bottom", y: 1.01, x: 0 },

@@ -27,6 +27,7 @@ from fedcohort.reports.charts.curves import (
     effective_participation,
     success_ratio,
 )
+from fedcohort.reports.charts.groups import accuracy_per_class
 from fedcohort.reports.charts.tradeoffs import fairness_against_accuracy, wasted_work
 from fedcohort.reports.findings import Findings
 from fedcohort.reports.html import elements
@@ -46,6 +47,7 @@ def page_charts(findings: Findings) -> list[Chart]:
     charts = [
         accuracy_over_rounds(findings.collect(lambda scheme: scheme.accuracy)),
         accuracy_over_time(findings.kinds),
+        accuracy_per_class(findings.kinds, findings.class_rates),
         success_ratio(findings.collect(lambda scheme: scheme.success_so_far)),
         effective_participation(findings.collect(lambda scheme: scheme.participation)),
     ]

@@ -11,6 +11,7 @@ from fedcohort.reports.charts.specification import (
     Boxes,
     Chart,
     Dot,
+    GroupedDots,
     HeatMap,
     Line,
     Marks,
@@ -118,6 +119,12 @@ def _data(series: Series) -> dict[str, Any]:
                 "sd x": plain_numbers([series.sd_x]),
                 "sd y": plain_numbers([series.sd_y]),
             }
+        case GroupedDots():
+            return {
+                "x": list(series.labels),
+                "y": plain_numbers(series.y),
+                "sd": plain_numbers(series.sd, SD_DIGITS),
+            }
 
 
 def _line_data(line: Line) -> dict[str, Any]:
@@ -180,4 +187,5 @@ _TYPES: dict[type, str] = {
     Stack: "stack",
     HeatMap: "heat",
     Dot: "dots",
+    GroupedDots: "groups",
 }

@@ -5,12 +5,14 @@ sentence says when the seeds do not allow a conclusion.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import isnan
 from typing import TypeAlias
 
 import numpy as np
 
 from fedcohort.arrays import Floats
+from fedcohort.metrics import gap
 from fedcohort.reports.findings import Findings, Scheme
 from fedcohort.reports.words import listed, mean_with_sd
 from fedcohort.statistics import estimate
@@ -34,7 +36,7 @@ def verdict(findings: Findings) -> tuple[list[str], dict[str, list[str]]]:
     by_kind = {}
     for kind, schemes in findings.kinds.items():
         targets = sorted(findings.targets.get(kind, ()))
-        by_kind[kind] = describe_schemes(schemes, targets)
+        by_kind[kind] = describe_schemes(schemes, targets, findings.class_rates)
 
     shared: list[str] = []
     if len(by_kind) > 1:
@@ -51,17 +53,37 @@ def verdict(findings: Findings) -> tuple[list[str], dict[str, list[str]]]:
     return shared, own
 
 
-def describe_schemes(schemes: Mapping[str, Scheme], targets: Sequence[float] = ()) -> list[str]:
+def left_out(findings: Findings) -> list[str]:
+    """Return who is left out: a sentence for each kind of run that recorded it.
+
+    Args:
+        findings: The schemes by kind of run, and the classes of clients.
+    """
+    sentences = []
+    for kind, schemes in findings.kinds.items():
+        sentence = _left_out(schemes, findings.class_rates)
+        if sentence:
+            sentences.append(f"{kind}: {sentence}" if len(findings.kinds) > 1 else sentence)
+    return sentences
+
+
+def describe_schemes(
+    schemes: Mapping[str, Scheme],
+    targets: Sequence[float] = (),
+    class_rates: Sequence[float] = (),
+) -> list[str]:
     """Return what can be said about the schemes of one kind of run.
 
     Args:
         schemes: Schemes by name.
         targets: Accuracies to reach, the lowest first.
+        class_rates: How often the clients of each class answer.
     """
     sentences = []
     final_accuracy = _by_scheme(schemes, lambda scheme: scheme.final_accuracy)
     if final_accuracy:
         sentences += [_first_at_target(schemes, targets), _highest_accuracy(final_accuracy)]
+    sentences.append(_left_out(schemes, class_rates))
     sentences.append(_success(_by_scheme(schemes, lambda scheme: scheme.success)))
     fairness = _by_scheme(schemes, lambda scheme: scheme.fairness)
     if fairness:
@@ -136,6 +158,42 @@ def _highest_accuracy(final_accuracy: ByScheme) -> str:
         if also_close:
             text += f" The seeds cannot tell {best} from {listed(also_close, 'or')} either."
     return text
+
+
+def _left_out(schemes: Mapping[str, Scheme], class_rates: Sequence[float]) -> str:
+    """Say which class of clients is served worst, and under which scheme.
+
+    The worst class of a scheme is the one with the lowest mean over seeds.
+    """
+    if len(class_rates) < 2:
+        return ""
+    worst_class = {}
+    for name, scheme in schemes.items():
+        if scheme.class_accuracy is not None and not np.isnan(scheme.class_means).all():
+            worst_class[name] = int(np.nanargmin(scheme.class_means))
+    if not worst_class:
+        return ""
+
+    concerned = {name: schemes[name] for name in worst_class}
+    accuracy: dict[str, BySeed] = {}
+    for name, scheme in concerned.items():
+        accuracy |= _by_scheme({name: scheme}, partial(_class_accuracy, number=worst_class[name]))
+    *others, lowest = _highest_first(accuracy)
+    points = 100 * float(gap(concerned[lowest].class_means))
+    rate = class_rates[worst_class[lowest]]
+    text = (
+        f"{lowest} leaves its worst class, clients that answer {rate:.0%} of the time, at "
+        f"{_in_words(accuracy[lowest])} accuracy, {points:.1f} points behind its best class."
+    )
+    if not others:
+        return text
+    other = "random" if "random" in others else others[0]
+    comparison = _compare(accuracy[other], accuracy[lowest])
+    return f"{text} The worst class of {other} is at {_in_words(accuracy[other])} ({comparison})."
+
+
+def _class_accuracy(scheme: Scheme, number: int) -> Floats | None:
+    return None if scheme.class_accuracy is None else scheme.class_accuracy[:, number]
 
 
 def _success(success: ByScheme) -> str:

@@ -10,10 +10,12 @@ from fedcohort.lab import folder as run_folder
 from fedcohort.lab.comparison import Comparison
 from fedcohort.lab.config import ComparisonConfig, client_classes, has_classes
 from fedcohort.lab.named_parts import data_and_model, labelled
+from fedcohort.lab.record_checks import CLASS_ACCURACY
 from fedcohort.lab.runs import group_label, run_groups
 from fedcohort.lab.summary import comparison_rows, count_asked
 from fedcohort.reports.findings import Findings, Scheme
 from fedcohort.reports.pages.wording import describe_failures, list_seeds
+from fedcohort.selection.protocol import NOBODY
 
 NOTES = (
     "Means over seeds. ± is one standard deviation. A dash: not reached in every run, or unknown.",
@@ -21,8 +23,8 @@ NOTES = (
     "difference is beyond the spread over seeds if its mean over seeds is beyond the one-sided "
     "95 % limit of Student's t.",
 )
-# Columns of the summary that the page shows in its headings or joined with another column.
-NOT_COPIED = ("partition", "aggregation", "mu", "selector", "final", "sd")
+# Columns of the summary that the page shows in its headings, joined with another, or not at all.
+NOT_COPIED = ("partition", "aggregation", "mu", "selector", "final", "sd", "worst label")
 
 
 def findings(comparison: Comparison) -> Findings:
@@ -50,6 +52,7 @@ def findings(comparison: Comparison) -> Findings:
         targets=dict.fromkeys(kinds, config.targets),
         rates=config.rates if has_classes(config) else (),
         classes=client_classes(config) if has_classes(config) else None,
+        class_rates=comparison.class_rates,
         allocations=labelled(comparison.allocations, config),
         owners=comparison.label_counts,
         lead=_lead(config, comparison.rounds_done),
@@ -94,16 +97,20 @@ def _scheme(
     config: ComparisonConfig, records: run_folder.Arrays, rows: Sequence[int], seeds: Sequence[int]
 ) -> Scheme:
     """Return the runs in these rows of the batch axis as one scheme."""
+    class_accuracy = None
+    if CLASS_ACCURACY in records:
+        class_accuracy = records[CLASS_ACCURACY][-1, rows].astype(np.float64)
     clients = records["clients"][:, rows]
     successes = records["valid"][:, rows].sum(axis=-1).T.astype(np.float64)
     return Scheme(
         seeds=seeds,
-        asked=np.full(successes.shape, float(config.cohort)),
+        asked=(clients != NOBODY).sum(axis=-1).T.astype(np.float64),
         successes=successes,
         counts=count_asked(clients, config.clients),
         accuracy=records["accuracy"][:, rows].T,
         seconds=records["seconds"][:, rows].T,
         wasted=records["wasted_seconds"][:, rows].sum(axis=0),
+        class_accuracy=class_accuracy,
     )
 
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from fedcohort.lab.config import SimulationConfig, client_classes, has_classes
 from fedcohort.lab.named_parts import labelled
-from fedcohort.lab.simulation import Simulation, SimulationResult
+from fedcohort.lab.simulation import Simulation
+from fedcohort.lab.simulation_result import SimulationResult
 from fedcohort.lab.summary import simulation_rows
 from fedcohort.reports.findings import Findings, Scheme
 from fedcohort.reports.pages.wording import describe_failures, list_seeds
@@ -60,10 +61,9 @@ def schemes(config: SimulationConfig, results: Mapping[str, SimulationResult]) -
     found = {}
     for name, result in results.items():
         successes = result.successes.astype(np.float64)
-        per_round = result.counts.sum(axis=-1, keepdims=True) / successes.shape[-1]
         found[name] = Scheme(
             seeds=config.seed_list,
-            asked=np.broadcast_to(per_round, successes.shape),
+            asked=result.asked_in(config.cohort).astype(np.float64),
             successes=successes,
             counts=result.counts,
         )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from fedcohort.lab.config import Config, has_classes
+from fedcohort.lab.config_checks import DEFAULT_WORLD
 from fedcohort.references import is_reference, short_label
 
 
@@ -31,6 +32,14 @@ def describe_failures(config: Config) -> str:
     """Return how clients fail, as a sentence without its full stop."""
     if is_reference(config.world):
         return f"Clients fail as the world {short_label(config.world)} says"
-    if not has_classes(config):
+    if config.world_file is not None:
         return f"Clients fail as recorded in {config.world_file}"
-    return f"Clients fail: by class, they answer {list_rates(config.rates)} of the time"
+    world = ""
+    if config.world != DEFAULT_WORLD:
+        world = f" (world {', '.join([config.world, *config.world_options])})"
+    if not has_classes(config):
+        return f"Clients fail{world or ' by themselves'}"
+    rates = list_rates(config.rates)
+    if world:
+        return f"Clients fail{world}: the rates of their classes are {rates}"
+    return f"Clients fail: by class, they answer {rates} of the time"

@@ -1,0 +1,49 @@
+"""Every selector in a comparison: it gets what it needs, and goes on exactly after a stop."""
+
+import numpy as np
+import pytest
+import torch
+from test_trial import CLIENTS, DATA, make_config
+
+from fedcohort.lab import folder as run_folder
+from fedcohort.lab.trial import Trial
+from fedcohort.selection.protocol import NOBODY
+from fedcohort.selection.registry import SELECTORS
+
+EVERY = make_config(selectors=tuple(SELECTORS), partitions=("primary-label",), jitter=0.3, rounds=8)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Return a comparison of all selectors that was played without a stop."""
+    trial = Trial(EVERY, DATA, tmp_path_factory.mktemp("whole"))
+    trial.run()
+    return trial
+
+
+def test_every_selector_goes_on_after_a_stop_as_if_there_was_none(whole, tmp_path):
+    part = Trial(EVERY, DATA, tmp_path / "part")
+    rounds = iter(range(1, 9))
+    part.run(should_stop=lambda: next(rounds) == 5)
+    resumed = Trial(EVERY, DATA, tmp_path / "part")
+    resumed.restore()
+    assert resumed.done == 5
+    resumed.run()
+
+    expected = run_folder.load_records(whole.folder)
+    found = run_folder.load_records(resumed.folder)
+    for name in ("clients", "arrived", "seconds", "accuracy"):
+        np.testing.assert_array_equal(found[name], expected[name])
+    assert torch.equal(resumed.engine.models, whole.engine.models)
+
+
+def test_every_run_asks_its_cohort_and_over_selection_closes_rounds_early(whole):
+    records = run_folder.load_records(whole.folder)
+    clients = records["clients"]
+    assert clients.max() < CLIENTS
+    asked = (clients != NOBODY).sum(axis=-1)
+    for position, key in enumerate(whole.keys):
+        size = 4 if key.selector == "over-selection" else 3  # 1.3 * 3, rounded up
+        assert (asked[:, position] == size).all()
+    over = [row for row, key in enumerate(whole.keys) if key.selector == "over-selection"]
+    assert records["arrived"][:, over].sum(axis=-1).max() <= 3

@@ -1,0 +1,32 @@
+import numpy as np
+import pytest
+
+from fedcohort.reports.charts.groups import accuracy_per_class
+from fedcohort.reports.findings import Scheme
+
+NAN = float("nan")
+
+
+def scheme(by_class=None):
+    if by_class is not None:
+        by_class = np.array(by_class)
+    ones = np.ones((2, 2))
+    return Scheme([0, 1], asked=4 * ones, successes=ones, class_accuracy=by_class)
+
+
+def test_every_scheme_has_a_dot_per_class_with_its_spread():
+    schemes = {"a": scheme([[0.2, 0.6, NAN], [0.4, NAN, NAN]]), "b": scheme()}
+    chart = accuracy_per_class({"kind": schemes}, (0.1, 0.5, 0.9))
+    (dots,) = chart.panels["kind"].series
+    assert (dots.name, dots.labels) == ("a", ["10%", "50%", "90%"])
+    np.testing.assert_allclose(dots.y, [0.3, 0.6, NAN])
+    assert dots.sd[0] == pytest.approx(0.02**0.5)
+    assert np.isnan(dots.sd[1:]).all()
+    assert chart.panels["kind"].words == (
+        "Final accuracy by how often the clients of a class answer, 10%/50%/90%: a 0.300/0.600/nan."
+    )
+
+
+def test_one_class_alone_and_runs_without_classes_have_no_panel():
+    assert not accuracy_per_class({"kind": {"a": scheme([[0.2], [0.3]])}}, (0.5,)).panels
+    assert not accuracy_per_class({"kind": {"a": scheme()}}, (0.1, 0.9)).panels

@@ -1,0 +1,36 @@
+import pytest
+
+from fedcohort.world.options import Option, format_options, parse_options, read_options
+
+
+def test_texts_become_values_in_the_order_of_their_names():
+    assert list(parse_options(["off=20", " cycle = 1e1", "failure=.5"]).items()) == [
+        ("cycle", 10.0),
+        ("failure", 0.5),
+        ("off", 20.0),
+    ]
+    assert parse_options([]) == {}
+
+
+def test_values_are_written_in_one_way_and_come_back_exactly():
+    values = {"a": 20.0, "b": 0.1, "c": 1 / 3, "d": 1e300, "e": -0.0}
+    texts = format_options(values)
+    assert texts[:2] == ("a=20", "b=0.1")
+    assert parse_options(texts) == values
+    assert format_options(parse_options(["x=5.0"])) == format_options(parse_options(["x=5"]))
+
+
+@pytest.mark.parametrize("text", ["cycle", "=3", "cycle=", "cycle=long", "cycle=nan", "cycle=inf"])
+def test_what_is_no_pair_of_name_and_number_is_refused(text):
+    with pytest.raises(ValueError, match=rf"world_options must be name=number each, got '{text}'"):
+        parse_options([text])
+
+
+def test_an_option_that_stands_there_twice_is_refused():
+    with pytest.raises(ValueError, match="world_options must name on once, got it twice"):
+        parse_options(["on=3", "on=4"])
+
+
+def test_defaults_fill_what_is_not_given_and_none_leaves_it_out():
+    declared = {"a": Option(1.0), "b": Option(2.0), "c": Option(None)}
+    assert read_options("some", {"b": 5.0}, declared) == {"a": 1.0, "b": 5.0}
