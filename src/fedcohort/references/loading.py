@@ -90,11 +90,13 @@ def call_own(about: str, make: Callable[..., Any], *arguments: Any) -> Any:
         *arguments: Its arguments.
 
     Raises:
-        ValueError: If the function fails.
+        ValueError: If the function fails. Kinds of errors that fedcohort defines stay as they are.
     """
     try:
         return make(*arguments)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        if type(error).__module__.startswith("fedcohort."):
+            raise  # a kind of its own, such as MissingData, means something to the caller
         raise ValueError(f"{about} must be made without an error, got {_describe(error)}") from None
 
 
