@@ -20,7 +20,7 @@ from fedcohort.selection.registry import SELECTORS
 from fedcohort.selection.sampling import SAMPLERS
 
 TINY = ("--clients", "8", "--cohort", "3", "--rounds", "12", "--seeds", "2")
-COMMANDS = ("simulate", "reproduce", "list", "bench", "compare", "report", "watch")
+COMMANDS = ("simulate", "reproduce", "list", "bench", "compare", "report", "watch", "study")
 EXIT_CODES = ("0 done", "1 done but", "2 a mistake", "130 interrupted")
 FIGURES = {"figure3.png", "figure3.svg", "figure4.png", "figure4.svg"}
 FILES = {

@@ -50,8 +50,7 @@ def _compare(
 ) -> None:
     """Train under several selectors on a federation whose clients fail.
 
-    Results and report.html go to the folder. --help-all lists all settings.
-    A selector, rule, world, model or data set may be your own: file.py:name.
+    Results go to --out; --help-all lists all settings; names may be file.py:name.
 
     Example: fedcohort compare --dataset cifar10 --model cifar-cnn --clients 100 --cohort 20
     """

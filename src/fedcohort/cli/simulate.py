@@ -16,7 +16,6 @@ from fedcohort.paper import participation
 from fedcohort.reports.pages.simulation import findings
 from fedcohort.reports.report import write
 from fedcohort.selection.sampling import SAMPLERS
-from fedcohort.world.registry import WORLDS
 
 DEFAULT = SimulationConfig()
 DEFAULT_RATES = ",".join(map(str, DEFAULT.rates))
@@ -25,25 +24,21 @@ DEFAULT_RATES = ",".join(map(str, DEFAULT.rates))
 def simulate(
     selectors: Annotated[
         str,
-        typer.Option(
-            help="Comma-separated names (see `fedcohort list`) or file.py:name, or 'default'."
-        ),
+        typer.Option(help="Names, as `fedcohort list` shows them, or file.py:name; by commas."),
     ] = "default",
     clients: Annotated[int, typer.Option(help="Number of clients, K.")] = DEFAULT.clients,
     cohort: Annotated[int, typer.Option(help="Clients asked per round, k.")] = DEFAULT.cohort,
     rounds: Annotated[int, typer.Option(help="Number of rounds, T.")] = DEFAULT.rounds,
-    seeds: Annotated[
-        int, typer.Option(help="Number of runs, each with its own world.")
-    ] = DEFAULT.seeds,
+    seeds: Annotated[int, typer.Option(help="Runs, each with its own world.")] = DEFAULT.seeds,
     first_seed: Annotated[
-        int, typer.Option(help="Seed of the first run; the others count up.")
+        int, typer.Option(help="Seed of the first; the others count up.")
     ] = DEFAULT.first_seed,
     rates: Annotated[
         str, typer.Option(help="Success rate of each class of clients.")
     ] = DEFAULT_RATES,
     world: Annotated[
         str,
-        typer.Option(help=f"Which clients would answer: {', '.join(WORLDS)}, or file.py:name."),
+        typer.Option(help="Who would answer: see `fedcohort list`, or file.py:name."),
     ] = DEFAULT.world,
     world_file: Annotated[
         str | None, typer.Option(help="File of recorded rounds, for --world recorded.")
@@ -51,11 +46,14 @@ def simulate(
     world_options: Annotated[
         list[str] | None,
         typer.Option(
-            "--world-options",
             "--world-option",
             metavar="NAME=VALUE",
-            help="Parameters of the world, comma-separated or one flag each.",
+            help="Parameter of the world; may be given several times.",
         ),
+    ] = None,
+    # As in a settings file; a flag of its own, because two names do not fit the help's column.
+    more_world_options: Annotated[
+        list[str] | None, typer.Option("--world-options", hidden=True)
     ] = None,
     knows_offline: Annotated[
         bool,
@@ -93,7 +91,7 @@ def simulate(
         sampler=sampler,
         world=world,
         world_file=world_file,
-        world_options=parse_words(",".join(world_options or ())),
+        world_options=parse_words(",".join([*(world_options or ()), *(more_world_options or ())])),
         knows_offline=knows_offline,
     )
     with progress_bars() as on_progress:
