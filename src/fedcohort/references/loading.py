@@ -15,7 +15,7 @@ from traceback import walk_tb
 from types import ModuleType
 from typing import Any, TypeVar
 
-from fedcohort.checks import shown
+from fedcohort.checks import MissingData, shown
 from fedcohort.references.names import check_name, expand_name, find_entry_point, is_file
 
 T = TypeVar("T")
@@ -94,6 +94,8 @@ def call_own(about: str, make: Callable[..., Any], *arguments: Any) -> Any:
     """
     try:
         return make(*arguments)
+    except MissingData:
+        raise  # of a world that is made again when the data are known
     except Exception as error:
         raise ValueError(f"{about} must be made without an error, got {_describe(error)}") from None
 
