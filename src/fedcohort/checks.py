@@ -16,10 +16,6 @@ MAX_SHOWN = 500  # characters of a value in a message
 MAX_COUNT = 2**31 - 1  # of anything that is counted: more fits no memory
 
 
-class MissingData(ValueError):
-    """Something cannot be made before the clients' data and model are known."""
-
-
 def check_int(name: str, value: Any, low: int, high: int | None = None) -> int:
     """Return value as an int if it is a whole number within the bounds.
 

@@ -24,6 +24,7 @@ from fedcohort import BaseSelector, Random
 from fedcohort.aggregation.base import Rule
 from fedcohort.data import Dataset
 from fedcohort.world.base import World
+from fedcohort.world.options import MissingData
 
 five = 5
 
@@ -78,6 +79,14 @@ def even(conditions):
     answers = np.arange(conditions.num_clients) % 2 == 0
     rows = np.broadcast_to(answers, (len(conditions.seeds), conditions.num_clients))
     return World(repeat(rows), answers.astype(float))
+
+
+def by_label(conditions):
+    "Clients answer if label 0 is not among their samples more often than every fourth time."
+    if conditions.label_counts is None:
+        raise MissingData("by_label must know the labels that clients own, got none")
+    answers = 4 * conditions.label_counts[..., 0] <= conditions.label_counts.sum(axis=-1)
+    return World(repeat(answers), answers.astype(float))
 
 
 def few(conditions):
@@ -281,6 +290,13 @@ def test_an_error_in_the_middle_of_a_run_gets_one_line_that_says_where(call):
     assert message.endswith(f" in line {number} of mine.py\n")
 
 
+def test_a_world_may_ask_for_data_that_only_a_comparison_has(call, fedcohort):
+    assert call("--world=mine.py:by_label")[0] == 0
+    flags = ("--selectors=random", "--world=mine.py:by_label", *SHORT_SIMULATION)
+    message = refused(fedcohort("simulate", *flags, "--out=other"))
+    assert "by_label must know the labels that clients own, got none in line" in message
+
+
 def test_a_simulation_plays_ones_own_and_keeps_its_digest(fedcohort):
     flags = ("--selectors=mine.py:Last,random", "--world=mine.py:even", *SHORT_SIMULATION)
     code, out, err = fedcohort("simulate", *flags, "--json")
@@ -302,6 +318,19 @@ def test_a_simulation_plays_ones_own_and_keeps_its_digest(fedcohort):
 def test_a_simulation_refuses_ones_own_selector_that_needs_losses(fedcohort):
     message = refused(fedcohort("simulate", "--selectors=mine.py:Greedy", *SHORT_SIMULATION))
     assert "must need no losses where nothing is trained, got 'mine.py:Greedy'" in message
+
+
+def test_a_reproduction_with_ones_own_model_goes_on_only_with_the_same_source(fedcohort):
+    flags = ("--dataset=digits", "--model=mine.py:linear", "--rounds=2", "--seeds=1", "--mus=0")
+    flags += ("--selectors=random", "--partitions=iid", "--out=run")
+    assert fedcohort("reproduce", "figure5", *flags)[0] == 0
+    (part,) = rundir.parts_folder(Path("run")).iterdir()
+    assert set(rundir.read_sources(part)) == {"mine.py:linear"}
+
+    change_source()
+    message = refused(fedcohort("reproduce", "figure5", *flags))
+    assert f"mine.py:linear must be what the run in {part} was begun with" in message
+    assert fedcohort("report", "run")[0] == 0
 
 
 def test_installed_packages_register_names(fedcohort, install):

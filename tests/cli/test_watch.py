@@ -2,9 +2,11 @@ import json
 import os
 import re
 import sys
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "reports"))
@@ -195,3 +197,25 @@ def test_clients_beyond_the_first_twenty_are_counted(asked, text):
     clients = [AskedClient(str(number), "arrived") for number in range(asked)]
     selector = SelectorProgress("random", 0.5, 0.5, clients)
     assert module.count_unnamed(selector) == text
+
+
+def test_a_client_whose_update_was_rejected_is_told_from_one_that_did_not_answer(tmp_path):
+    folder = tmp_path / "run"
+    config = replace(SMALL, selectors=("random",), partitions=("iid",), seeds=1, rounds=1)
+    records = write_comparison(folder, config)
+    records["arrived"] = np.array([[[True, True, False]]])
+    records["valid"] = np.array([[[True, False, False]]])
+    rundir.save_records(folder, 0, records)
+    (progress,) = follow(folder).snapshot().selectors
+    statuses = [client.status for client in progress.asked]
+    assert statuses == ["arrived", "rejected", "missing"]
+
+
+def test_the_time_left_of_a_flower_run_follows_its_last_ten_rounds(tmp_path):
+    (tmp_path / "run.json").write_text('{"rounds": 32, "selector": "random"}')
+    rows = []
+    for number in range(1, 31):
+        seconds = 3.0 if number > 20 else 50.0
+        rows.append(journal_entry(number, {"a": "arrived"}) | {"seconds": seconds})
+    (tmp_path / "rounds.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert follow(tmp_path).snapshot().seconds_left == pytest.approx(2 * 3.0)

@@ -332,7 +332,7 @@ def test_devices_that_are_too_slow_for_the_deadline_fail(call, tmp_path):
 NEEDS_LABELS = """
 import numpy as np
 from fedcohort import stream
-from fedcohort.checks import MissingData
+from fedcohort.world.options import MissingData
 from fedcohort.world.base import World
 
 def first_label(conditions):

@@ -2,6 +2,7 @@
 
 from functools import partial
 from math import inf, nan
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -31,6 +32,8 @@ from flwr.serverapp.strategy import (
     QFedAvg,
 )
 from helpers import INITIAL, NO_TEST, PLAIN, STOCK, cohort_strategy, initial
+
+from fedcohort.flower.aggregator import aggregate_what_works
 
 TYPED = {
     **STOCK,
@@ -264,3 +267,26 @@ def test_an_aggregate_that_is_not_finite_is_not_taken_over(clock, logged):
     result = cohort_strategy(Broken(**NO_TEST)).start(federation(clock, 3), initial(), num_rounds=2)
     assert same(result.arrays, initial())
     assert sum("the aggregated model is not finite" in line for line in logged) == 2
+
+
+@pytest.mark.parametrize(("sampled", "tries"), [(3, [[0, 1, 2]]), (None, None)])
+def test_fewer_replies_than_a_private_strategy_was_given_are_never_tried(sampled, tries):
+    inner = SimpleNamespace(
+        num_sampled_clients=sampled,
+        copy_attributes=dict,
+        restore_attributes=lambda attributes: None,
+    )
+    tried = []
+
+    def aggregate(positions):
+        tried.append(positions)
+        if 1 in positions:
+            raise ValueError("reply 1 is odd")
+        return positions
+
+    result, left_out, error = aggregate_what_works(inner, 3, aggregate)
+    assert "reply 1 is odd" in error
+    if sampled is None:
+        assert (result, left_out) == ([0, 2], [1])
+    else:
+        assert (result, left_out, tried) == (None, [], tries)

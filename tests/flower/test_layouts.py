@@ -10,6 +10,7 @@ from flwr.serverapp.strategy import FedAvg
 from helpers import initial
 
 from fedcohort.flower import CohortStrategy
+from fedcohort.flower.layouts import Layout, UsualLayout
 
 
 def read_journal(folder):
@@ -116,3 +117,12 @@ def test_an_honest_client_that_answers_alone_after_odd_ones_counts(clock):
     run = CohortStrategy(FedAvg(fraction_evaluate=0.0), "random", 1, deadline=5.0, wait=10.0)
     run.start(grid, initial(), 3)
     assert run.training.totals.arrived == 3
+
+
+def test_one_reply_alone_makes_no_layout_usual_and_two_alike_do():
+    layout = Layout("arrays", "metrics", (("loss", -1),))
+    alone = UsualLayout()
+    assert alone.choose([layout]) is None
+    assert alone.usual is None
+    assert alone.choose([layout, layout]) == layout
+    assert alone.usual == layout

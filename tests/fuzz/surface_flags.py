@@ -28,6 +28,7 @@ WORDS = (
     "bernoulli", "successive", "nonsense", "RANDOM", "random,", "😀", "\udcff", "-", "--", "a\nb",
     "\x1b[31m", "x" * 300, "cpu", "cuda", "meta", "cpu:7", "mps", "digits", "mlp", "small-cnn",
     "together", "one-by-one", "float32", "bf16", "unit", "tensorboard", "[bold]",
+    "none.py:x", "file:x", "os:getcwd", "math:pi", "numpy:none", "a:", ":", "x.py", "..a:b",
 )  # fmt: skip
 SIMULATE = {
     "--clients": "5", "--cohort": "2", "--rounds": "3", "--seeds": "1", "--selectors": "random",

@@ -1,6 +1,7 @@
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -208,3 +209,26 @@ def test_refilling_labels_makes_other_runs_where_labels_are_dealt_and_the_same_r
         for place in run_keys(plain)
     }
     assert same == {"iid": True, "primary-label": False}
+
+
+def test_a_run_of_a_comparison_keeps_the_updates_used_and_not_those_rejected():
+    config = ComparisonConfig(
+        selectors=("random",),
+        partitions=("iid",),
+        aggregations=("paper",),
+        seeds=1,
+        clients=4,
+        cohort=2,
+        rounds=2,
+    )
+    nothing = np.zeros((2, 1))
+    records = {
+        "accuracy": nothing,
+        "loss": nothing,
+        "clients": np.array([[[0, 1]], [[0, 2]]]),
+        "arrived": np.array([[[True, True]], [[True, False]]]),
+        "valid": np.array([[[True, False]], [[False, False]]]),
+    }
+    (kept,) = results_of(SimpleNamespace(config=config, records=records, provenance={}))
+    assert kept.valid.tolist() == [1, 0]
+    assert kept.counts.tolist() == [2, 1, 1, 0]

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from math import nan, sqrt
 
 import numpy as np
@@ -54,6 +55,13 @@ def test_the_table_of_a_comparison_is_the_one_worked_out_by_hand():
     assert random["wasted MB"] == pytest.approx((3 + 1) / 2)
     assert fedcs["wasted s"] == pytest.approx((6 + 0) / 2)
     assert fedcs["success"] == pytest.approx(6 / 12)
+
+
+def test_mu_has_a_column_only_where_a_comparison_has_several():
+    assert all("mu" not in row for row in comparison_rows(CONFIG, records()))
+    doubled = {name: np.concatenate([values] * 2, axis=1) for name, values in records().items()}
+    rows = comparison_rows(replace(CONFIG, mus=(0.0, 0.5)), doubled)
+    assert [row["mu"] for row in rows] == [0.0, 0.0, 0.5, 0.5]
 
 
 def test_the_worst_class_and_the_gap_are_those_of_the_means_over_seeds():

@@ -6,7 +6,6 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from fedcohort.checks import MissingData
 from fedcohort.data import Dataset, label_counts
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.archive import identity, results_of
@@ -23,6 +22,7 @@ from fedcohort.reports.pages.simulation import findings as simulation_findings
 from fedcohort.rng import stream
 from fedcohort.selection.protocol import NOBODY
 from fedcohort.world.labels import label_rates
+from fedcohort.world.options import MissingData
 
 CLIENTS = 8
 DATA = Dataset(

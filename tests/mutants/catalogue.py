@@ -5,10 +5,12 @@ import flower_mutants
 import lab_mutants
 import paper_mutants
 import reports_mutants
+import scheme_mutants
 import selection_mutants
 
 MUTANTS = (
     *selection_mutants.MUTANTS,
+    *scheme_mutants.MUTANTS,
     *lab_mutants.MUTANTS,
     *paper_mutants.MUTANTS,
     *flower_mutants.MUTANTS,

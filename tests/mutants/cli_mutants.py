@@ -24,4 +24,18 @@ MUTANTS = (
         'for word in text.split(","))',
         ("tests/cli/test_cli.py", "tests/cli/test_hostile_arguments.py"),
     ),
+    Mutant(
+        "infinity is null in JSON",
+        "cli/console.py",
+        "return None if isnan(value) else str(value)",
+        "return None",
+        ("tests/cli/test_console.py",),
+    ),
+    Mutant(
+        "published values stand above ours",
+        "cli/console.py",
+        'f"{value}\\n{published[key]}"',
+        'f"{published[key]}\\n{value}"',
+        ("tests/cli/test_console.py",),
+    ),
 )

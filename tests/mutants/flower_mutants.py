@@ -121,4 +121,32 @@ MUTANTS = (
         "        largest = size",
         ("tests/flower/test_reply_sizes.py", "tests/flower/test_puller.py"),
     ),
+    Mutant(
+        "the largest integer and one fits",
+        "flower/models.py",
+        "rounded.max() >= float(bounds.max) + 1",
+        "rounded.max() > float(bounds.max) + 1",
+        ("tests/flower/test_models.py",),
+    ),
+    Mutant(
+        "one client is a majority",
+        "flower/layouts.py",
+        "if count >= 2 and 2 * count > len(layouts):",
+        "if 2 * count > len(layouts):",
+        ("tests/flower/test_layouts.py",),
+    ),
+    Mutant(
+        "a private strategy is tried on fewer replies",
+        "flower/aggregator.py",
+        "kept = [] if is_private else find_working_subset(count, works)",
+        "kept = find_working_subset(count, works)",
+        ("tests/flower/test_aggregator.py",),
+    ),
+    Mutant(
+        "metrics that some replies lack are common",
+        "flower/layouts.py",
+        "common &= set(layout.lengths)",
+        "common |= set(layout.lengths)",
+        ("tests/flower/test_layouts.py",),
+    ),
 )

@@ -133,4 +133,32 @@ MUTANTS = (
             "tests/reports/test_verdict.py",
         ),
     ),
+    Mutant(
+        "the spread over seeds is that of all there are",
+        "reports/charts/seeds.py",
+        "squares.sum(axis=0), count - 1,",
+        "squares.sum(axis=0), count,",
+        ("tests/reports/test_chart_seeds.py",),
+    ),
+    Mutant(
+        "a curve over time begins before all seeds have a value",
+        "reports/charts/seeds.py",
+        "first = max(time[0] for time in times)",
+        "first = min(time[0] for time in times)",
+        ("tests/reports/test_chart_seeds.py",),
+    ),
+    Mutant(
+        "a target counts as reached if one run did",
+        "reports/html/verdict.py",
+        "if len(by_seed) == len(schemes[name].seeds):",
+        "if by_seed:",
+        ("tests/reports/test_verdict.py",),
+    ),
+    Mutant(
+        "the second scheme is named twice",
+        "reports/html/verdict.py",
+        "for name in others[1:]:",
+        "for name in others:",
+        ("tests/reports/test_verdict.py",),
+    ),
 )

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from math import inf, isnan, nan
 
 import pytest
@@ -115,3 +116,15 @@ def test_what_is_asked_for_together_is_of_one_kind_and_the_rest_is_said_to_be_le
     ]
     (alone,), notes = collect_cells(runs, [wider])
     assert ([run.config.model for run in alone[key]], notes) == (["cifar-cnn-same"], [])
+
+
+def test_a_run_that_belongs_to_two_comparisons_counts_once_for_what_is_common():
+    config = task_config("cifar10", {"rounds": 4})
+    again = replace(config, targets=(0.1,))  # the same runs, other targets
+    wider = task_config("cifar10", {"rounds": 4}, cohort=30)
+    other = {"model": "cifar-cnn-same"}
+    runs = [result(config, CURVE, first_seed=0), result(config, CURVE, first_seed=1)]
+    runs += [result(wider, CURVE, first_seed=seed, **other) for seed in range(3)]
+    tables, _ = collect_cells(runs, [config, again, wider])
+    key = ("random", "iid", "paper", 0.0)
+    assert [len(cells[key]) for cells in tables] == [0, 0, 3]  # three runs against two, not four

@@ -1,11 +1,13 @@
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from fedcohort.lab.simulation import Simulation
 from fedcohort.lab.simulation_result import SimulationResult
 from fedcohort.paper import regret
-from fedcohort.paper.theorem import SIMULATION, regret_chart, summarise
+from fedcohort.paper.theorem import SIMULATION, margins_of, regret_chart, summarise
 from fedcohort.reports.figures import draw
 
 
@@ -78,3 +80,15 @@ def test_the_row_of_a_case_is_the_one_worked_out_by_hand(monkeypatch):
     assert row["regret, best fixed"] == pytest.approx(((3 - 1) + (3 - 2)) / 2)
     assert row["paper's bound"] == pytest.approx(1.5 + 4 * np.log(2))
     assert row["within paper's bound"]
+
+
+def test_the_margin_of_the_papers_bound_is_the_bound_less_the_regret(monkeypatch):
+    monkeypatch.setattr(regret, "SWITCH_ROUNDS", 40)
+    config = replace(SIMULATION.config, rounds=40, seeds=3)
+    results = regret.play(config)
+    stored = Simulation(Path(), {}, config, results)
+    margins = margins_of(stored)
+    for case, row in zip(regret.cases(config), summarise(config, results), strict=True):
+        assert len(margins[case.name]) == results[case.name].successes.shape[0]
+        expected = row["paper's bound"] - row["regret, best fixed"]
+        assert np.mean(margins[case.name]) == pytest.approx(expected)

@@ -142,6 +142,8 @@ def test_an_error_in_a_users_function_names_his_line_and_not_the_librarys(mine):
         call_own("it", make, "?")
     with pytest.raises(ValueError, match=r"got TypeError: make\(\) missing 1 required"):
         call_own("it", make)
+    with pytest.raises(ValueError, match=r"^it must be made without an error, got SystemExit: 3$"):
+        call_own("it", sys.exit, 3)
 
 
 @pytest.mark.parametrize(

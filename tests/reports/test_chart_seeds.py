@@ -73,3 +73,16 @@ def test_a_curve_over_time_ends_when_the_first_seed_has_no_more_rounds():
     curve = accuracy_over_seconds(scheme)  # one seed ends after 2 s, the other after 10 s
     assert (curve.x[0], curve.x[-1]) == (1, 2)
     np.testing.assert_allclose(curve.mean[[0, -1]], [0.2, 0.4])
+
+
+def test_a_curve_over_time_begins_when_every_seed_has_been_tested():
+    scheme = Scheme(
+        seeds=[0, 1],
+        asked=np.full((2, 2), 4.0),
+        successes=np.ones((2, 2)),
+        accuracy=np.array([[0.1, 0.5], [0.3, 0.7]]),
+        seconds=np.array([[1.0, 4.0], [3.0, 4.0]]),
+    )
+    curve = accuracy_over_seconds(scheme)  # tested after 1 s and 5 s, and after 3 s and 7 s
+    assert (curve.x[0], curve.x[-1]) == (3, 5)
+    np.testing.assert_allclose(curve.mean[[0, -1]], [0.2, 0.4])

@@ -216,3 +216,15 @@ def test_every_kind_of_run_has_its_own_targets():
     _, own = verdict(Findings("t", kinds, targets={"x": (0.4,), "y": (0.6,)}))
     assert own["x"][0].startswith("a reached 40% accuracy first")
     assert own["y"][0] == "No scheme reached 60% accuracy in every run."
+
+
+def test_further_schemes_that_the_seeds_cannot_tell_from_the_best_are_named_once():
+    said = describe_schemes(
+        {
+            "best": scheme([[0.80], [0.90], [0.70]]),
+            "second": scheme([[0.82], [0.80], [0.75]]),
+            "third": scheme([[0.70], [0.85], [0.80]]),
+        }
+    )[0]
+    assert "second follows with" in said
+    assert said.endswith("The seeds cannot tell best from third either.")

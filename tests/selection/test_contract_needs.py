@@ -1,5 +1,6 @@
 """The contract of all selectors, continued: what a scheme declares that it needs."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -66,8 +67,8 @@ def test_an_outcome_without_what_a_scheme_needs_is_refused(
     ("data_sizes", "message"),
     [
         (np.ones(11), r"data_sizes must have shape \(12,\), got \(11,\)"),
-        (np.zeros(12), r"data_sizes must be finite and at least 1.0, got 0.0 at position 0"),
-        (np.full(12, np.nan), r"data_sizes must be finite and at least 1.0, got nan"),
+        (np.zeros(12), r"data_sizes must be between 1.0 and 2147483647.0, got 0.0 at position 0"),
+        (np.full(12, np.nan), r"data_sizes must be between 1.0 and 2147483647.0, got nan"),
         ("many", r"data_sizes must be numbers of shape \(12,\), got 'many'"),
     ],
 )
@@ -97,6 +98,20 @@ def test_every_run_may_have_its_own_data_sizes(name, report):
 def test_impossible_deadlines_are_refused(name, deadline):
     with pytest.raises(ValueError, match=r"deadline must be a finite number above 0, got"):
         make_selector(name, Federation(12, 4, 0, deadline=deadline))
+
+
+@every
+def test_a_state_with_values_out_of_bounds_is_refused(name, build):
+    state = build(name).state_dict()
+    for key, bounds in build(name).array_bounds.items():
+        for bound, direction in zip(bounds, (-np.inf, np.inf), strict=True):
+            if np.isinf(bound):
+                continue
+            with np.errstate(over="ignore"):  # there is nothing but inf above the largest
+                outside = np.full(state[key].shape, np.nextafter(bound, direction))
+            message = rf"{key} of the state must be between {re.escape(str(bounds[0]))} and"
+            with pytest.raises(ValueError, match=message):
+                build(name).load_state_dict({**state, key: outside})
 
 
 @every

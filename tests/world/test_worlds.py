@@ -3,7 +3,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from fedcohort.checks import MissingData
+from fedcohort.world.options import MissingData
 from fedcohort.world.registry import WORLDS, Conditions, make_world
 
 ON_AND_OFF = ("markov", "groups", "cyclic", "diurnal", "trace")

@@ -19,6 +19,7 @@ from fedcohort.cli.list_names import list_names
 from fedcohort.cli.report import report
 from fedcohort.cli.reproduce import reproduce
 from fedcohort.cli.simulate import simulate
+from fedcohort.cli.study import study
 from fedcohort.cli.watch import watch
 from fedcohort.references import describe_own_error
 
@@ -29,7 +30,7 @@ INTERRUPTION = (
     "anything else starts anew"
 )
 EXTRAS = {  # the modules that each extra installs
-    "learning": ("torch", "sklearn", "safetensors", "pyarrow"),
+    "learning": ("torch", "sklearn", "scipy", "safetensors", "pyarrow"),
     "flower": ("flwr",),
 }
 
@@ -58,6 +59,7 @@ app.command(name="list")(list_names)
 app.command()(bench)
 app.command(context_settings={"max_content_width": 110})(compare)
 app.command()(reproduce)
+app.command()(study)
 app.command()(watch)
 
 

@@ -15,7 +15,7 @@ from traceback import walk_tb
 from types import ModuleType
 from typing import Any, TypeVar
 
-from fedcohort.checks import MissingData, shown
+from fedcohort.checks import shown
 from fedcohort.references.names import check_name, expand_name, find_entry_point, is_file
 
 T = TypeVar("T")
@@ -90,13 +90,13 @@ def call_own(about: str, make: Callable[..., Any], *arguments: Any) -> Any:
         *arguments: Its arguments.
 
     Raises:
-        ValueError: If the function fails.
+        ValueError: If the function fails. Kinds of errors that fedcohort defines stay as they are.
     """
     try:
         return make(*arguments)
-    except MissingData:
-        raise  # of a world that is made again when the data are known
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        if type(error).__module__.startswith("fedcohort."):
+            raise  # a kind of its own, such as MissingData, means something to the caller
         raise ValueError(f"{about} must be made without an error, got {_describe(error)}") from None
 
 

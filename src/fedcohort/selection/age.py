@@ -5,6 +5,8 @@ there was none. The cohort is drawn with inclusion probabilities in proportion t
 capped at 1. Being asked in vain does not make a client younger: only an update that arrived does.
 """
 
+from typing import ClassVar
+
 import numpy as np
 
 from fedcohort.arrays import Bools, Floats, pick, place
@@ -12,6 +14,7 @@ from fedcohort.rng import RngLike
 from fedcohort.selection.allocation import Allocation, allocate_present
 from fedcohort.selection.drawn import DrawnSelector
 from fedcohort.selection.protocol import Outcome
+from fedcohort.selection.state import COUNT, Bounds
 
 
 class Age(DrawnSelector):
@@ -39,6 +42,7 @@ class Age(DrawnSelector):
     """
 
     client_arrays = ("last_heard",)
+    array_bounds: ClassVar[Bounds] = {"last_heard": (-1.0, COUNT[1])}
 
     def __init__(self, num_clients: int, cohort_size: int, *, rng: RngLike) -> None:
         super().__init__(num_clients, cohort_size, rng=rng)

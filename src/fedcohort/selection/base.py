@@ -16,7 +16,7 @@ from fedcohort.rng import RngLike, as_rng, batch_shape, rng_state, set_rng_state
 from fedcohort.selection.allocation import Allocation
 from fedcohort.selection.availability import present_mask, reachable_size
 from fedcohort.selection.protocol import Cohort, Outcome, check_answers
-from fedcohort.selection.state import CONFIG_KEYS, check_config, read_arrays, read_cohort
+from fedcohort.selection.state import CONFIG_KEYS, Bounds, check_config, read_arrays, read_cohort
 
 
 class BaseSelector:
@@ -39,6 +39,7 @@ class BaseSelector:
         client_arrays: Names of the arrays [..., K] that hold what the scheme knows of each
             client. States contain them, and `join` extends them.
         run_arrays: Names of the arrays [...] with one value per run. States contain them.
+        array_bounds: Smallest and largest value of an array in a state, by its name.
         in_flight: Names of the values that `choose` leaves for `learn`. States contain them
             between `select` and `update`; otherwise they are None.
         enough: Number of valid answers at which the round closes; None waits for all.
@@ -66,6 +67,7 @@ class BaseSelector:
     has_inclusion: ClassVar[bool] = False
     client_arrays: ClassVar[tuple[str, ...]] = ()
     run_arrays: ClassVar[tuple[str, ...]] = ()
+    array_bounds: ClassVar[Bounds] = {}
     in_flight: ClassVar[tuple[str, ...]] = ()
     enough: int | None = None
     asked: Cohort | None

@@ -11,15 +11,18 @@ sequential pivotal method, which keeps all probabilities. A client that would fi
 is asked for certain, and the others share the other bins.
 """
 
+from typing import ClassVar
+
 import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Bools, Floats, Ints, pick
 from fedcohort.rng import RngLike
 from fedcohort.selection.allocation import Allocation, allocate_present
-from fedcohort.selection.data_sizes import check_data_sizes
+from fedcohort.selection.data_sizes import SIZES, check_data_sizes
 from fedcohort.selection.drawn import DrawnSelector
 from fedcohort.selection.sampling import pivotal
+from fedcohort.selection.state import Bounds
 
 
 class ClusteredSampling(DrawnSelector):
@@ -44,6 +47,7 @@ class ClusteredSampling(DrawnSelector):
 
     needs_data_sizes = True
     client_arrays = ("data_sizes",)
+    array_bounds: ClassVar[Bounds] = {"data_sizes": SIZES}
 
     def __init__(
         self, num_clients: int, cohort_size: int, *, data_sizes: npt.ArrayLike, rng: RngLike

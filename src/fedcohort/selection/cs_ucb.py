@@ -20,6 +20,7 @@ from fedcohort.rng import RngLike
 from fedcohort.selection.availability import highest
 from fedcohort.selection.base import BaseSelector
 from fedcohort.selection.protocol import Outcome
+from fedcohort.selection.state import COUNT, Bounds
 
 
 class CSUCB(BaseSelector):
@@ -51,6 +52,7 @@ class CSUCB(BaseSelector):
     needs_seconds = True
     needs_deadline = True
     client_arrays: ClassVar[tuple[str, ...]] = ("asks", "rewards")
+    array_bounds: ClassVar[Bounds] = {"asks": COUNT, "rewards": COUNT}
 
     def __init__(
         self, num_clients: int, cohort_size: int, *, deadline: float, rng: RngLike
@@ -113,6 +115,7 @@ class CSUCBQ(CSUCB):
     """
 
     client_arrays = ("asks", "rewards", "debts")
+    array_bounds: ClassVar[Bounds] = {**CSUCB.array_bounds, "debts": COUNT}
 
     def __init__(
         self,

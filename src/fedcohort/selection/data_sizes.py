@@ -4,7 +4,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Floats
-from fedcohort.checks import check_array
+from fedcohort.checks import MAX_COUNT, check_array
+
+SIZES = (1.0, float(MAX_COUNT))  # smallest and largest number of samples
 
 
 def check_data_sizes(data_sizes: npt.ArrayLike, shape: tuple[int, ...]) -> Floats:
@@ -15,10 +17,10 @@ def check_data_sizes(data_sizes: npt.ArrayLike, shape: tuple[int, ...]) -> Float
         shape: The shape [..., K].
 
     Raises:
-        ValueError: If a size is below 1, or the shape is another one.
+        ValueError: If a size is out of bounds, or the shape is another one.
     """
     given_shape = shape
     if np.ndim(data_sizes) == 1:
         given_shape = shape[-1:]
-    sizes = check_array("data_sizes", data_sizes, given_shape, 1.0, np.inf)
+    sizes = check_array("data_sizes", data_sizes, given_shape, *SIZES)
     return np.array(np.broadcast_to(sizes, shape), order="C")

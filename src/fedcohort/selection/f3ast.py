@@ -11,6 +11,8 @@ at 1, with the sum k. The authors' code starts at r = omega, which gives the sam
 but makes the first steps k times too long.
 """
 
+from typing import ClassVar
+
 import numpy as np
 import numpy.typing as npt
 
@@ -20,8 +22,9 @@ from fedcohort.rng import RngLike
 from fedcohort.selection.allocation import allocate
 from fedcohort.selection.availability import highest
 from fedcohort.selection.base import BaseSelector
-from fedcohort.selection.data_sizes import check_data_sizes
+from fedcohort.selection.data_sizes import SIZES, check_data_sizes
 from fedcohort.selection.protocol import Outcome
+from fedcohort.selection.state import Bounds
 
 SMALLEST_RATE = 1e-300  # of a client that is away for thousands of rounds
 
@@ -56,6 +59,7 @@ class F3AST(BaseSelector):
 
     needs_data_sizes = True
     client_arrays = ("data_sizes", "rates")
+    array_bounds: ClassVar[Bounds] = {"data_sizes": SIZES, "rates": (SMALLEST_RATE, 1.0)}
 
     def __init__(
         self,

@@ -10,6 +10,8 @@ account that a client without an answer would have needed longer. A client that 
 counts as instant, and one that never answered as too late.
 """
 
+from typing import ClassVar
+
 import numpy as np
 
 from fedcohort.arrays import Bools, Floats, Ints, pick, place
@@ -19,6 +21,7 @@ from fedcohort.selection.availability import count_present
 from fedcohort.selection.base import BaseSelector
 from fedcohort.selection.protocol import Outcome
 from fedcohort.selection.random import draw_uniformly
+from fedcohort.selection.state import AMOUNT, COUNT, Bounds
 
 
 class FedCSTime(BaseSelector):
@@ -52,6 +55,7 @@ class FedCSTime(BaseSelector):
     needs_seconds = True
     needs_deadline = True
     client_arrays = ("waited", "answers")
+    array_bounds: ClassVar[Bounds] = {"waited": AMOUNT, "answers": COUNT}
 
     def __init__(
         self,

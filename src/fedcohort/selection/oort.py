@@ -18,17 +18,19 @@ The pacer also relaxes where the utility falls. Oort asks 1.3 k; `over-selection
 """
 
 from math import log
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Bools, Floats, pick, place
-from fedcohort.checks import check_range
+from fedcohort.checks import LARGEST_FLOAT, check_range
 from fedcohort.rng import RngLike
 from fedcohort.selection.allocation import Allocation, allocate_among
-from fedcohort.selection.data_sizes import check_data_sizes
+from fedcohort.selection.data_sizes import SIZES, check_data_sizes
 from fedcohort.selection.drawn import DrawnSelector
 from fedcohort.selection.protocol import Outcome
+from fedcohort.selection.state import AMOUNT, COUNT, Bounds
 
 EXPLORATION, EXPLORATION_DECAY, LEAST_EXPLORATION = 0.9, 0.98, 0.3
 CLIP_QUANTILE = 0.95
@@ -75,6 +77,16 @@ class Oort(DrawnSelector):
     needs_data_sizes = True
     client_arrays = ("data_sizes", "losses", "last_rounds", "seconds")
     run_arrays = ("pace", "utility", "utility_before", "rounds_in_window")
+    array_bounds: ClassVar[Bounds] = {
+        "data_sizes": SIZES,
+        "losses": (-LARGEST_FLOAT, np.inf),
+        "last_rounds": (1.0, COUNT[1]),
+        "seconds": AMOUNT,
+        "pace": (0.0, 100.0),
+        "utility": (-LARGEST_FLOAT, LARGEST_FLOAT),
+        "utility_before": (-LARGEST_FLOAT, LARGEST_FLOAT),
+        "rounds_in_window": (0.0, float(PACER_ROUNDS)),
+    }
 
     def __init__(
         self,

@@ -9,15 +9,18 @@ arrived last. A client never heard of counts as the longest known one. The autho
 client by its own coin; here the draw always has k clients, with the same probabilities.
 """
 
+from typing import ClassVar
+
 import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Bools, Floats, pick, place
 from fedcohort.rng import RngLike
 from fedcohort.selection.allocation import Allocation, allocate_present
-from fedcohort.selection.data_sizes import check_data_sizes
+from fedcohort.selection.data_sizes import SIZES, check_data_sizes
 from fedcohort.selection.drawn import DrawnSelector
 from fedcohort.selection.protocol import Outcome
+from fedcohort.selection.state import Bounds
 
 SMALLEST_NORM = 1e-6  # beside the longest: whoever did not move the model keeps a probability
 
@@ -48,6 +51,7 @@ class OptimalSampling(DrawnSelector):
     needs_norms = True
     needs_data_sizes = True
     client_arrays = ("data_sizes", "norms")
+    array_bounds: ClassVar[Bounds] = {"data_sizes": SIZES, "norms": (0.0, np.inf)}
 
     def __init__(
         self, num_clients: int, cohort_size: int, *, data_sizes: npt.ArrayLike, rng: RngLike

@@ -12,6 +12,8 @@ LARGEST_FACTOR = 1e6
 class OverSelection(Random):
     """Ask c k clients drawn uniformly; the round closes with the k-th answer.
 
+    Where a world only says who answers, all answers come in the same second, and all count.
+
     Args:
         num_clients: Number of clients in the federation, K.
         cohort_size: Number of answers that are needed, k.

@@ -13,6 +13,8 @@ constant one, for which their ridge regression per client is a mean pulled towar
 tau_i = max(sum of times / (1 + n_i) - alpha / sqrt(1 + n_i), 0).
 """
 
+from typing import ClassVar
+
 import numpy as np
 
 from fedcohort.arrays import Bools, Floats, Ints, pick, place
@@ -22,6 +24,7 @@ from fedcohort.selection.availability import highest
 from fedcohort.selection.base import BaseSelector
 from fedcohort.selection.cs_ucb import grow_debts
 from fedcohort.selection.protocol import Outcome
+from fedcohort.selection.state import COUNT, Bounds
 
 TIE = 1e-9  # sums of debts that differ by less are equal but for rounding
 
@@ -59,6 +62,7 @@ class RBCSF(BaseSelector):
     needs_seconds = True
     needs_deadline = True
     client_arrays = ("asks", "times", "debts")
+    array_bounds: ClassVar[Bounds] = {"asks": COUNT, "times": COUNT, "debts": COUNT}
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ knows who is available, a round counts for the clients asked, and an update that
 as available. REFL's weights of stale updates are no part of the selection.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from fedcohort.rng import RngLike
 from fedcohort.selection.availability import highest
 from fedcohort.selection.base import BaseSelector
 from fedcohort.selection.protocol import Cohort, Outcome
-from fedcohort.selection.state import check_present
+from fedcohort.selection.state import COUNT, Bounds, check_present
 
 
 class REFL(BaseSelector):
@@ -48,6 +48,7 @@ class REFL(BaseSelector):
     """
 
     client_arrays = ("trials", "times_there")
+    array_bounds: ClassVar[Bounds] = {"trials": COUNT, "times_there": COUNT}
     in_flight = ("present",)
     present: Bools | None
 

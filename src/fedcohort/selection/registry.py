@@ -157,6 +157,10 @@ def find_scheme(name: str) -> Scheme:
 
     Raises:
         ValueError: If there is no such name, or it is of another kind.
+
+    Examples:
+        >>> find_scheme("pow-d").selector.probes_losses
+        True
     """
     found = resolve("selector", name, SELECTORS)
     if isinstance(found, Scheme):

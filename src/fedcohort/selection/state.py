@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Bools, State, pick
-from fedcohort.checks import MAX_COUNT, check_int
+from fedcohort.checks import LARGEST_FLOAT, MAX_COUNT, check_int
 from fedcohort.rng import check_rng_state
 from fedcohort.selection.availability import reachable_size
 from fedcohort.selection.protocol import Cohort
@@ -15,6 +15,9 @@ from fedcohort.selection.protocol import Cohort
 if TYPE_CHECKING:
     from fedcohort.selection.base import BaseSelector
 
+Bounds = dict[str, tuple[float, float]]  # smallest and largest value, by name of an array
+COUNT = (0.0, float(MAX_COUNT))  # bounds of what is counted
+AMOUNT = (0.0, LARGEST_FLOAT)  # and of what is measured
 CONFIG_KEYS = ("kind", "num_clients", "cohort_size")
 COHORT_KEYS = ("round", "clients", "inclusion")
 
@@ -53,13 +56,20 @@ def read_arrays(selector: "BaseSelector", state: State) -> dict[str, npt.NDArray
     """Return copies of the arrays in a state, those of clients [..., K] and of runs [...].
 
     Raises:
-        ValueError: If an array holds anything but numbers, or has another shape.
+        ValueError: If an array holds anything but numbers, has another shape, or leaves its
+            bounds.
     """
     arrays = {}
     shapes = dict.fromkeys(selector.client_arrays, selector.shape)
     shapes |= dict.fromkeys(selector.run_arrays, selector.batch)
     for name, shape in shapes.items():
         values = _numbers(f"{name} of the state", state[name], shape)
+        low, high = selector.array_bounds.get(name, (-np.inf, np.inf))
+        outside = (values < low) | (values > high)
+        if outside.any():
+            raise ValueError(
+                f"{name} of the state must be between {low} and {high}, got {values[outside][0]}"
+            )
         arrays[name] = np.array(values, dtype=getattr(selector, name).dtype, order="C")
     return arrays
 

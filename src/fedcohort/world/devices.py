@@ -13,11 +13,10 @@ from math import erf, sqrt
 import numpy as np
 
 from fedcohort.arrays import Floats, Ints
-from fedcohort.checks import MissingData
 from fedcohort.rng import RngLike, as_rng, batch_shape
 from fedcohort.world.base import Conditions, World
 from fedcohort.world.durations import log_normal
-from fedcohort.world.options import Option, read_options
+from fedcohort.world.options import MissingData, Option, read_options
 
 SLOW_SHARE = 0.359  # of the devices
 COMPUTE_MEDIANS = np.array([29.3, 158.2])  # milliseconds per sample, of fast and slow devices

@@ -3,9 +3,8 @@
 import numpy as np
 
 from fedcohort.arrays import Floats, Ints
-from fedcohort.checks import MissingData
 from fedcohort.world.base import Conditions, World
-from fedcohort.world.options import Option, read_options
+from fedcohort.world.options import MissingData, Option, read_options
 from fedcohort.world.varying import varying
 
 OPTIONS = {"p_min": Option(0.1, 0.0, 1.0), "p_max": Option(0.9, 0.0, 1.0)}

@@ -7,6 +7,10 @@ from math import inf
 from fedcohort.checks import check_choice, check_int, check_range, shown
 
 
+class MissingData(ValueError):
+    """A world needs to know the clients' data or model, and nobody told it."""
+
+
 @dataclass(frozen=True)
 class Option:
     """One parameter of a world.

@@ -1,0 +1,79 @@
+"""`fedcohort study`: parse, call, show."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fedcohort.checks import check_choice
+from fedcohort.cli.console import progress_bars, say, show
+from fedcohort.cli.parse import parse_words
+
+STUDIES = ("volatility",)
+OUT = Path("runs/study")
+
+
+def study(
+    name: Annotated[str, typer.Argument(autocompletion=lambda: list(STUDIES))],
+    datasets: Annotated[
+        str, typer.Option(help="Of digits, fashion-mnist, cifar10; comma-separated.")
+    ] = "digits",
+    worlds: Annotated[
+        str | None, typer.Option(help="Only these worlds: bernoulli, labels, markov, groups.")
+    ] = None,
+    partitions: Annotated[
+        str | None, typer.Option(help="Only these partitions: primary-label, iid.")
+    ] = None,
+    selectors: Annotated[str | None, typer.Option(help="Only these selectors.")] = None,
+    aggregations: Annotated[str | None, typer.Option(help="Only these rules.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Runs of each combination.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="Rounds of each run.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, or auto.")] = None,
+    precision: Annotated[str | None, typer.Option(help="On cuda also tf32 or bf16.")] = None,
+    compiled: Annotated[
+        bool | None, typer.Option("--compiled", help="torch.compile on cuda.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with data sets; also $FEDCOHORT_DATA.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder of runs, tables and report.")] = OUT,
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", help="Report the tables in this folder; train nothing."),
+    ] = None,
+) -> None:
+    """Study what helps when clients fail: selectors and rules in several worlds.
+
+    The same command goes on with the blocks that are missing.
+
+    Example: fedcohort study volatility --datasets digits --seeds 5
+    """
+    # Imported here, not at the top: `--help` must not load what a study needs.
+    from fedcohort.reports.report import write
+    from fedcohort.study import runs
+    from fedcohort.study.page import make_report
+    from fedcohort.study.volatility import PARTITIONS, RULES, SELECTORS, WORLDS, blocks
+
+    check_choice("name", name, STUDIES)
+    if source is None:
+        given: dict[str, Any] = {
+            "seeds": seeds,
+            "rounds": rounds,
+            "device": device,
+            "precision": precision,
+            "compiled": compiled,
+            "selectors": parse_words(selectors) if selectors else SELECTORS,
+            "aggregations": parse_words(aggregations) if aggregations else RULES,
+        }
+        chosen = blocks(
+            parse_words(datasets),
+            parse_words(worlds) if worlds else WORLDS,
+            parse_words(partitions) if partitions else PARTITIONS,
+            **{key: value for key, value in given.items() if value is not None},
+        )
+        with progress_bars() as on_progress:
+            runs.train(list(chosen), out, data, on_progress)
+    home = source or out
+    report = make_report(runs.read_measures(home), runs.read_curves(home))
+    show(report, write(report, home))
+    say(f"Tables: {home / runs.MEASURES}, {home / 'combinations.csv'}")

@@ -1,0 +1,177 @@
+"""Which differences hold, paired by seed and corrected for their number.
+
+All combinations of a block play the same seeds, so a two-way layout describes them: a value is an
+effect of the combination plus an effect of the seed plus noise. The noise is pooled over all
+combinations with the same rule, because rules differ in noise more than selectors do; that gives
+enough degrees of freedom from few seeds. P-values of the comparisons with one combination are
+corrected by Holm's method.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from fedcohort.arrays import Floats
+
+LEVEL = 0.05
+SMALLEST_ERROR = 1e-12  # seeds that agree to the last digit have no spread
+Combination = tuple[str, str]  # selector and rule
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How a combination compares with a reference.
+
+    Attributes:
+        mean: Mean difference over the seeds.
+        low: Lower end of its 95 % interval.
+        high: Upper end of its 95 % interval.
+        p_value: Two-sided, corrected for all comparisons of the block.
+    """
+
+    mean: float
+    low: float
+    high: float
+    p_value: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the difference is told from zero at the 5 % level."""
+        return self.p_value < LEVEL
+
+
+def compare_with(
+    reference: Combination, values: Mapping[Combination, Sequence[float]]
+) -> dict[Combination, Difference]:
+    """Compare every combination of a block with one of them.
+
+    Args:
+        reference: The combination to compare with.
+        values: One value per seed, in the same order of seeds, by combination.
+
+    Returns:
+        The difference of every other combination.
+
+    Raises:
+        ValueError: If there are fewer than two seeds or two combinations.
+    """
+    from scipy import stats
+
+    noises = noise_by_rule(values)
+    seeds = len(values[reference])
+    others = [name for name in values if name != reference]
+    means, errors, degrees = [], [], []
+    for name in others:
+        means.append(float(np.mean(values[name]) - np.mean(values[reference])))
+        error, freedom = difference_error(noises[name[1]], noises[reference[1]], seeds)
+        errors.append(error)
+        degrees.append(freedom)
+
+    ratios = np.abs(means) / np.maximum(errors, SMALLEST_ERROR)
+    corrected = holm(2 * stats.t.sf(ratios, degrees))
+    margins = stats.t.ppf(1 - LEVEL / 2, degrees) * errors
+    differences = {}
+    for place, name in enumerate(others):
+        mean, margin = means[place], float(margins[place])
+        differences[name] = Difference(mean, mean - margin, mean + margin, float(corrected[place]))
+    return differences
+
+
+def best_group(values: Mapping[Combination, Sequence[float]]) -> list[Combination]:
+    """Return the combination with the highest mean and all that cannot be told from it.
+
+    Args:
+        values: One value per seed by combination; higher is better.
+
+    Returns:
+        The combinations, the best first.
+    """
+    ranked = sorted(values, key=lambda name: -float(np.mean(values[name])))
+    differences = compare_with(ranked[0], values)
+    return [name for name in ranked if name == ranked[0] or not differences[name].holds]
+
+
+def noise_by_rule(
+    values: Mapping[Combination, Sequence[float]],
+) -> dict[str, tuple[float, float]]:
+    """Return the variance of the noise and its degrees of freedom, by rule.
+
+    Args:
+        values: One value per seed by combination.
+
+    Raises:
+        ValueError: If there are fewer than two seeds or two combinations.
+
+    Examples:
+        >>> noise_by_rule({("a", "r"): [1.0, 2.0], ("b", "r"): [3.0, 6.0]})
+        {'r': (1.0, 1.0)}
+    """
+    table: Floats = np.array(list(values.values()), dtype=np.float64)
+    combinations, seeds = table.shape
+    if combinations < 2 or seeds < 2:
+        raise ValueError(
+            f"values must be of at least two combinations and two seeds, got {table.shape}"
+        )
+    by_combination = table.mean(axis=1, keepdims=True)
+    by_seed = table.mean(axis=0, keepdims=True)
+    residuals = table - by_combination - by_seed + table.mean()
+
+    # Every combination has an equal part of all degrees of freedom.
+    degrees_each = (combinations - 1) * (seeds - 1) / combinations
+    rules = [rule for _, rule in values]
+    noises = {}
+    for rule in dict.fromkeys(rules):
+        own = residuals[[name == rule for name in rules]]
+        degrees = len(own) * degrees_each
+        noises[rule] = (float((own**2).sum()) / degrees, degrees)
+    return noises
+
+
+def difference_error(
+    one: tuple[float, float], other: tuple[float, float], seeds: int
+) -> tuple[float, float]:
+    """Return the standard error of the difference of two means, and its degrees of freedom.
+
+    The degrees of freedom are Satterthwaite's, for two noises of different size.
+
+    Args:
+        one: Variance and degrees of freedom of the noise of one combination.
+        other: Those of the other one; the same if both have one rule.
+        seeds: Number of seeds.
+
+    Examples:
+        >>> error, degrees = difference_error((2.0, 6.0), (2.0, 6.0), seeds=4)
+        >>> error, degrees
+        (1.0, 12.0)
+    """
+    parts = (one[0] / seeds, other[0] / seeds)
+    total = sum(parts)
+    if not total:
+        return 0.0, one[1]
+    degrees = total**2 / (parts[0] ** 2 / one[1] + parts[1] ** 2 / other[1])
+    return sqrt(total), degrees
+
+
+def holm(p_values: Floats) -> Floats:
+    """Return p-values corrected for their number by Holm's method.
+
+    Args:
+        p_values: The uncorrected ones [n].
+
+    Returns:
+        The corrected ones [n], in the same order.
+
+    Examples:
+        >>> import numpy as np
+        >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
+        [0.03, 0.06, 0.06]
+    """
+    count = len(p_values)
+    order = np.argsort(p_values)
+    factors = np.arange(count, 0, -1)
+    in_order = np.maximum.accumulate(np.minimum(p_values[order] * factors, 1.0))
+    corrected = np.empty(count)
+    corrected[order] = in_order
+    return corrected

@@ -1,0 +1,152 @@
+"""Train the blocks of a study, and keep what is measured of them as plain tables."""
+
+import csv
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedcohort.data import Dataset, load
+from fedcohort.files import check_file, save_csv
+from fedcohort.lab import folder as run_folder
+from fedcohort.lab.comparison import Comparison, load_comparison
+from fedcohort.lab.simulation import Progress
+from fedcohort.study.measures import Row, curve, measure
+from fedcohort.study.volatility import BASELINE, Block
+
+RUNS = "runs"
+MEASURES = "runs.csv"
+CURVES = "curves.csv"
+WORDS = ("dataset", "world", "partition", "selector", "rule")  # columns that hold no numbers
+# The combinations whose curves are kept for the figures.
+SHOWN = (
+    BASELINE,
+    ("random", "fedvarp"),
+    ("age", "fedvarp"),
+    ("age", "mifa"),
+    ("e3cs-0.5", "normalised"),
+    ("e3cs-0.5", "paper"),
+    ("random", "paper"),
+)
+
+
+def train(
+    blocks: Iterable[Block],
+    out: Path,
+    data: Path | None = None,
+    on_progress: Progress | None = None,
+) -> None:
+    """Train the blocks that are not finished, and add what is measured to the tables.
+
+    Args:
+        blocks: The blocks.
+        out: Folder of the study.
+        data: Folder with data sets.
+        on_progress: Called with the name of a block, the rounds done and the rounds in all.
+    """
+    datasets: dict[str, Dataset] = {}
+    for block in blocks:
+        if block.task not in datasets:
+            datasets[block.task] = load(block.config.dataset, data)
+        comparison, model_bytes = _train_block(block, datasets[block.task], out, on_progress)
+        _add_rows(out / MEASURES, measure(block, comparison, model_bytes), block)
+        _add_rows(out / CURVES, _curve_rows(block, comparison), block)
+
+
+def read_measures(folder: Path) -> list[Row]:
+    """Return the rows of all runs, numbers as floats.
+
+    Raises:
+        ValueError: If the folder has no such table, or it cannot be read.
+    """
+    return _read_rows(folder / MEASURES)
+
+
+def read_curves(folder: Path) -> list[Row]:
+    """Return the rows of the kept curves: mean and spread of the accuracy over seeds."""
+    return _read_rows(folder / CURVES)
+
+
+def _train_block(
+    block: Block, data: Dataset, out: Path, on_progress: Progress | None
+) -> tuple[Comparison, int]:
+    from fedcohort.lab.trial import Trial  # Imported here: only training needs PyTorch.
+
+    folder = out / RUNS / block.folder
+    trial = Trial(block.config, data, folder)
+
+    def on_round(done: int, accuracy: Any) -> None:
+        if on_progress:
+            on_progress(block.folder, done, block.config.rounds)
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with run_folder.locked(folder):
+        trial.restore()
+        run_folder.write_settings(folder, block.config.as_dict())
+        trial.run(on_round)
+    comparison = load_comparison(folder, block.config)
+    return comparison, trial.engine.model_bytes
+
+
+def _curve_rows(block: Block, comparison: Comparison) -> list[Row]:
+    rows = []
+    for selector, rule in SHOWN:
+        if selector not in block.config.selectors or rule not in block.config.aggregations:
+            continue
+        rounds, accuracy = curve(comparison, selector, rule)
+        spread = accuracy.std(axis=0, ddof=1) if len(accuracy) > 1 else np.full(rounds.shape, 0.0)
+        for place, round in enumerate(rounds.tolist()):
+            rows.append(
+                {
+                    "dataset": block.task,
+                    "world": block.world,
+                    "partition": block.partition,
+                    "selector": selector,
+                    "rule": rule,
+                    "round": round,
+                    "accuracy": float(accuracy[:, place].mean()),
+                    "sd": float(spread[place]),
+                }
+            )
+    return rows
+
+
+def _add_rows(path: Path, rows: Sequence[Row], block: Block) -> None:
+    """Put the rows of a block in the place of those that a table has of it."""
+    own = (block.task, block.world, block.partition)
+    kept = []
+    if path.exists():
+        for row in _read_rows(path):
+            if (row["dataset"], row["world"], row["partition"]) != own:
+                kept.append(row)
+    save_csv(path, [_rounded(row) for row in [*kept, *rows]])
+
+
+def _rounded(row: Row) -> Row:
+    """Return a row with six significant digits, so that the table stays small."""
+    values = {}
+    for name, value in row.items():
+        values[name] = float(f"{value:.6g}") if isinstance(value, float) else value
+    return values
+
+
+def _read_rows(path: Path) -> list[Row]:
+    check_file(path)
+    if not path.exists():
+        raise ValueError(f"the folder must hold a study with {path.name}, got {path.parent}")
+    rows: list[Row] = []
+    with path.open(newline="", encoding="utf-8") as file:
+        for number, texts in enumerate(csv.DictReader(file), start=2):
+            try:
+                rows.append(_parse_row(texts))
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"{path}, line {number}, must be a row, got: {error}") from None
+    return rows
+
+
+def _parse_row(texts: dict[str, Any]) -> Row:
+    row: Row = {}
+    for name, text in texts.items():
+        row[name] = text if name in WORDS else float(text or "nan")
+    return row

@@ -1,0 +1,87 @@
+"""Which differences hold: by hand, and how often chance alone makes one."""
+
+import numpy as np
+import pytest
+
+from fedcohort.study.analysis import (
+    best_group,
+    compare_with,
+    difference_error,
+    holm,
+    noise_by_rule,
+)
+
+NAMES = [(selector, rule) for rule in ("r", "s", "t") for selector in "abcdefg"]
+
+
+def values_of(table, names=NAMES):
+    return {name: list(row) for name, row in zip(names, table, strict=True)}
+
+
+def test_holm_by_hand():
+    # 0.01 * 4; then 0.02 * 3; then max(0.06, 0.03 * 2); then max(0.06, 0.5).
+    corrected = holm(np.array([0.5, 0.01, 0.03, 0.02]))
+    assert corrected.tolist() == pytest.approx([0.5, 0.04, 0.06, 0.06])
+
+
+def test_corrected_values_stay_at_most_one():
+    assert holm(np.array([0.9, 0.8])).tolist() == [1.0, 1.0]
+
+
+def test_noise_by_hand():
+    # Means of rows 1.5 and 4.5, of columns 2 and 4, of all 3: residuals +-0.5, sum of squares 1,
+    # one degree of freedom.
+    assert noise_by_rule({("a", "r"): [1.0, 2.0], ("b", "r"): [3.0, 6.0]}) == {"r": (1.0, 1.0)}
+
+
+def test_an_effect_of_the_seed_is_no_noise():
+    table = np.arange(21.0)[:, None] + np.array([0.0, 5.0, -3.0])
+    for variance, _ in noise_by_rule(values_of(table)).values():
+        assert variance == pytest.approx(0.0, abs=1e-20)
+
+
+def test_satterthwaite_by_hand():
+    # Variances 4 / 2 = 2 and 12 / 2 = 6: error sqrt(8), degrees 64 / (4 / 3 + 36 / 6) = 96 / 11.
+    error, degrees = difference_error((4.0, 3.0), (12.0, 6.0), seeds=2)
+    assert (error, degrees) == pytest.approx((8**0.5, 64 / (4 / 3 + 6)))
+
+
+def test_a_large_difference_holds_and_the_best_stands_alone():
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(21, 5))
+    table[NAMES.index(("c", "s"))] += 10.0
+    differences = compare_with(("a", "r"), values_of(table))
+    found = differences["c", "s"]
+    assert found.holds
+    assert found.low > 5.0
+    assert best_group(values_of(table)) == [("c", "s")]
+
+
+def test_chance_alone_makes_a_difference_in_at_most_one_block_of_twenty():
+    """600 blocks without any effect, noise that differs by rule: 5 % within 4 errors."""
+    rng = np.random.default_rng(1)
+    scale = np.repeat([0.5, 1.0, 3.0], 7)[:, None]
+    false_alarms = 0
+    for _ in range(600):
+        table = rng.normal(size=(21, 3)) * scale + rng.normal(size=3)
+        differences = compare_with(("a", "r"), values_of(table)).values()
+        false_alarms += any(difference.holds for difference in differences)
+    error = (0.05 * 0.95 / 600) ** 0.5
+    assert false_alarms / 600 <= 0.05 + 4 * error
+    assert false_alarms > 0  # the correction is not absurdly strict
+
+
+def test_intervals_cover_the_truth_as_often_as_they_say():
+    """Of 1,000 intervals of one comparison 95 % cover zero, within 4 errors."""
+    rng = np.random.default_rng(2)
+    covered = 0
+    for _ in range(1000):
+        table = rng.normal(size=(21, 3))
+        difference = compare_with(("a", "r"), values_of(table))["b", "s"]
+        covered += difference.low <= 0.0 <= difference.high
+    assert abs(covered / 1000 - 0.95) <= 4 * (0.95 * 0.05 / 1000) ** 0.5
+
+
+def test_one_seed_is_refused():
+    with pytest.raises(ValueError, match=r"two seeds, got \(2, 1\)"):
+        compare_with(("a", "r"), {("a", "r"): [1.0], ("b", "r"): [2.0]})

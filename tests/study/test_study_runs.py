@@ -1,0 +1,113 @@
+"""A study from its blocks to its report, on a few rounds of digits."""
+
+import numpy as np
+import pytest
+
+from fedcohort.lab.comparison import Comparison
+from fedcohort.lab.config import ComparisonConfig
+from fedcohort.study import runs
+from fedcohort.study.measures import curve, measure
+from fedcohort.study.page import make_report
+from fedcohort.study.volatility import Block, blocks
+
+SMALL = {
+    "selectors": ("random", "age", "fedcs"),
+    "aggregations": ("paper", "normalised", "fedvarp"),
+    "rounds": 4,
+    "seeds": 2,
+    "mode": "one-by-one",
+}
+
+
+def small_blocks():
+    return list(blocks(["digits"], ["bernoulli"], ["primary-label", "iid"], **SMALL))
+
+
+def test_the_study_has_every_combination_that_matters():
+    chosen = list(blocks())
+    assert len(chosen) == 3 * 4 * 2
+    for block in chosen:
+        assert len(block.config.selectors) * len(block.config.aggregations) == 42
+        assert block.config.seeds >= (3 if block.task == "cifar10" else 5)
+
+
+def test_an_unknown_name_is_refused():
+    with pytest.raises(ValueError, match="world must be one of"):
+        list(blocks(["digits"], ["nowhere"]))
+
+
+def test_measures_by_hand(tmp_path):
+    config = ComparisonConfig(
+        selectors=("random",),
+        partitions=("iid",),
+        aggregations=("fedvarp",),
+        seeds=1,
+        clients=4,
+        cohort=2,
+        rounds=3,
+        rates=(0.5,),
+        epochs=(2,),
+        samples_per_client=50,
+        batch_size=10,
+        targets=(0.5,),
+    )
+    records = {
+        "accuracy": np.array([[0.3], [0.6], [0.8]]),
+        "clients": np.array([[[0, 1]], [[1, 2]], [[3, -1]]]),
+        "arrived": np.array([[[True, False]], [[True, True]], [[False, False]]]),
+        "valid": np.array([[[True, False]], [[True, True]], [[False, False]]]),
+        "seconds": np.array([[4.0], [2.0], [4.0]]),
+        "wasted_seconds": np.array([[4.0], [0.0], [4.0]]),
+        "class_accuracy": np.array([[[0.1, 0.4]], [[0.2, 0.9]], [[0.7, 0.9]]]),
+        "label_accuracy": np.array([[[0.1, 0.4]], [[0.2, 0.9]], [[0.6, np.nan]]]),
+    }
+    block = Block("digits", "bernoulli", "iid", config)
+    (row,) = measure(block, Comparison(tmp_path, config, records), model_bytes=1000)
+    # Each client trains on 45 samples: 5 batches, twice. The target is met in round 2, after
+    # 1 + 2 clients; five were asked, three updates came back.
+    assert row["rounds_to_target"] == 2
+    assert row["client_steps_to_target"] == 3 * 10
+    assert row["seconds_to_target"] == 6.0
+    assert (row["final"], row["worst_class"], row["worst_label"]) == (0.8, 0.7, 0.6)
+    assert row["success"] == 3 / 5
+    assert row["wasted_share"] == 8.0 / (2 * 4 + 2 * 2 + 1 * 4)
+    assert row["megabytes"] == pytest.approx(1e-6 * 1000 * (5 + 3))
+    assert row["memory_megabytes"] == pytest.approx(1e-6 * 4 * 1000)
+
+
+def test_curves_are_those_of_one_combination_in_tested_rounds(tmp_path):
+    (block,) = blocks(["digits"], ["bernoulli"], ["iid"], **SMALL)
+    accuracy = np.arange(4 * 18.0).reshape(4, 18)
+    accuracy[1] = np.nan
+    rounds, values = curve(
+        Comparison(tmp_path, block.config, {"accuracy": accuracy}), "age", "normalised"
+    )
+    assert rounds.tolist() == [1, 3, 4]
+    assert values.tolist() == accuracy[[0, 2, 3]][:, [8, 9]].T.tolist()
+
+
+@pytest.mark.slow
+def test_a_study_is_trained_once_and_reported_from_its_tables(tmp_path):
+    runs.train(small_blocks(), tmp_path)
+    first = (tmp_path / runs.MEASURES).read_bytes()
+    rows = runs.read_measures(tmp_path)
+    assert len(rows) == 2 * 9 * 2
+    runs.train(small_blocks(), tmp_path)  # finished blocks are only read
+    assert (tmp_path / runs.MEASURES).read_bytes() == first
+
+    report = make_report(rows, runs.read_curves(tmp_path))
+    assert len(report.tables["Final accuracy, by data, world and partition"]) == 2
+    assert len(report.numbers["combinations"]) == 2 * 9
+    assert any("On non-iid data age + fedvarp is" in note for note in report.notes)
+    assert list(report.figures) == ["accuracy-digits"]
+
+
+def test_a_folder_without_a_study_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"must hold a study with runs\.csv"):
+        runs.read_measures(tmp_path)
+
+
+def test_a_damaged_table_is_refused_by_line(tmp_path):
+    (tmp_path / runs.MEASURES).write_text("dataset,final\ndigits,0.5\ndigits,high\n")
+    with pytest.raises(ValueError, match=r"runs\.csv, line 3, must be a row, got"):
+        runs.read_measures(tmp_path)
