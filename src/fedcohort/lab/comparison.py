@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedcohort.arrays import Floats, Ints
-from fedcohort.checks import MissingData, check_choice
+from fedcohort.checks import check_choice
 from fedcohort.data import Dataset, load
 from fedcohort.files import check_folder, digest_file
 from fedcohort.lab import folder as run_folder
@@ -17,6 +17,7 @@ from fedcohort.lab.recorder import Allocations, read_allocations
 from fedcohort.lab.simulation import Progress
 from fedcohort.lab.sources import check_present_sources, import_sources
 from fedcohort.lab.tracking import BACKENDS, check_installed, track
+from fedcohort.world.options import MissingData
 
 if TYPE_CHECKING:
     from fedcohort.lab.trial import Trial
