@@ -253,7 +253,9 @@ def test_options_of_a_world_may_be_repeated_or_listed(call, tmp_path):
     assert load_comparison(tmp_path / "two").config.world_options == config.world_options
 
 
-@pytest.mark.parametrize("world", ["labels", "groups", "swap"])
+@pytest.mark.parametrize(
+    "world", ["labels", "groups", "swap", "drift", "cyclic", "diurnal", "devices"]
+)
 def test_a_comparison_plays_every_world(call, tmp_path, world):
     assert call(*COMPARE, "--world", world, "--out", "run")[0] == 0
     comparison = load_comparison(tmp_path / "run")
@@ -281,7 +283,78 @@ def test_a_comparison_that_knows_who_is_offline_goes_on_where_it_was_killed(
     assert call("report", "run")[0] == 0
 
 
+TRACE = "client,on,off\n0,0,600\n1,30,400\n2,0,100\n3,200,330\n4,0,600\n5,10,590\n7,120,300\n"
+
+
+def test_a_comparison_plays_an_availability_trace_and_knows_who_is_offline(call, tmp_path):
+    (tmp_path / "trace.csv").write_text(TRACE)
+    flags = ("--world", "trace", "--world-file", "trace.csv", "--world-option", "round_seconds=100")
+    assert call(*COMPARE, *flags, "--knows-offline", "--cohort", "5", "--out", "trained")[0] == 0
+    records = load_comparison(tmp_path / "trained").records
+    # Online when the rounds begin, every 100 s, and still when they end:
+    online = [{0, 2, 4}, {0, 1, 4, 5}, {0, 1, 3, 4, 5, 7}, {0, 1, 3, 4, 5}, {0, 4, 5}, {0, 4, 5}]
+    stays = [{0, 2, 4}, {0, 1, 4, 5}, {0, 1, 3, 4, 5, 7}, {0, 1, 4, 5}, {0, 4, 5}, {0, 4}]
+    for round, (present, faithful) in enumerate(zip(online, stays, strict=True)):
+        for run in range(2):
+            clients = records["clients"][round, run]
+            asked = set(clients[clients != -1].tolist())
+            assert asked <= present
+            assert len(asked) == min(5, len(present))
+            arrived = set(clients[records["arrived"][round, run]].tolist())
+            assert arrived == asked & faithful
+
+    with (tmp_path / "trace.csv").open("a") as file:
+        file.write("8,0,10\n")
+    code, _, err = call(*SIMULATE, *flags)
+    assert (code, err.count("\n")) == (2, 1)
+    assert (
+        "trace.csv, line 9, column 1 (client): must be a whole number from 0 to 7, got '8'" in err
+    )
+
+
+def test_devices_that_are_too_slow_for_the_deadline_fail(call, tmp_path):
+    assert call(*COMPARE, "--world", "devices", "--deadline", "0.5", "--out", "trained")[0] == 0
+    records = load_comparison(tmp_path / "trained").records
+    assert 0 < records["arrived"].mean() < 1
+    is_late = ~records["arrived"].all(axis=-1)
+    assert (records["seconds"][is_late] == 0.5).all()
+    assert (records["seconds"][~is_late] < 0.5).all()
+    # Without jitter a client is always in time, or never.
+    for client in range(8):
+        outcomes = records["arrived"][records["clients"] == client]
+        assert len(set(outcomes.tolist())) <= 1
+
+    code, out, err = call(*SIMULATE, "--world", "devices")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "world 'devices' must know the samples, epochs and model of the clients" in err
+
+
+NEEDS_LABELS = """
+import numpy as np
+from fedcohort import stream
+from fedcohort.world.options import MissingData
+from fedcohort.world.base import World
+
+def first_label(conditions):
+    if conditions.label_counts is None:
+        raise MissingData("my world must know the labels, got none")
+    rates = (conditions.label_counts.argmax(axis=-1) == 0) * 1.0
+    rows = (rates > 0 for _ in range(1000))
+    return World(rows, success_rates=rates)
+"""
+
+
+def test_a_world_of_ones_own_may_need_the_labels(call, tmp_path):
+    (tmp_path / "mine.py").write_text(NEEDS_LABELS)
+    flags = ("--world", "mine.py:first_label", "--partitions", "primary-label")
+    assert call(*COMPARE, *flags, "--out", "trained")[0] == 0
+    assert load_comparison(tmp_path / "trained").rounds_done == 6
+    code, _, err = call(*SIMULATE, "--world", "mine.py:first_label")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "my world must know the labels, got none" in err
+
+
 def test_the_list_names_every_world(call):
     _, out, _ = call("list")
-    (line,) = [line for line in out.splitlines() if line.startswith("worlds: ")]
-    assert line == f"worlds: {', '.join(WORLDS)}"
+    in_one_line = " ".join(out.split())  # long lists are wrapped
+    assert f"worlds: {', '.join(WORLDS)} data sets: " in in_one_line

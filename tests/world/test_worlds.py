@@ -6,22 +6,24 @@ import pytest
 from fedcohort.world.options import MissingData
 from fedcohort.world.registry import WORLDS, Conditions, make_world
 
-ON_AND_OFF = ("markov", "groups")
-NEED_DATA = ("labels",)
+ON_AND_OFF = ("markov", "groups", "cyclic", "diurnal", "trace")
+NEED_DATA = ("labels", "devices")
 
 
 @pytest.fixture
 def make_conditions(tmp_path):
     """Return a function from seeds to conditions that every registered world can be made from."""
-    path = tmp_path / "rounds.csv"
-    path.write_text("1,0,1,1\n" * 20)
+    rounds = tmp_path / "rounds.csv"
+    rounds.write_text("1,0,1,1\n" * 20)
+    intervals = tmp_path / "intervals.csv"
+    intervals.write_text("client,on,off\n0,0,1200\n1,100,700\n2,61,62\n1,900,1000\n")
 
-    def make(*seeds, **changed):
+    def make(name, *seeds, **changed):
         counts = [[[5, 0, 0], [0, seed, 1], [1, 2, 3], [0, 0, 9]] for seed in seeds]
         settings = {
             "num_clients": 4,
             "seeds": list(seeds),
-            "file": path,
+            "file": intervals if name == "trace" else rounds,
             "label_counts": np.array(counts),
             "data_sizes": np.array([[5, 6, 6, 9]] * len(seeds)),
             "epochs": np.array([[1, 2, 3, 4]] * len(seeds)),
@@ -36,7 +38,7 @@ def make_conditions(tmp_path):
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_every_world_yields_one_row_per_seed_and_a_rate_per_client(name, make_conditions, take):
-    world = make_world(name, make_conditions(5, 6))
+    world = make_world(name, make_conditions(name, 5, 6))
     assert take(world.rows, 20).shape == (20, 2, 4)
     assert world.success_rates.shape in ((4,), (2, 4))
     assert ((world.success_rates >= 0) & (world.success_rates <= 1)).all()
@@ -44,8 +46,8 @@ def test_every_world_yields_one_row_per_seed_and_a_rate_per_client(name, make_co
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_the_same_conditions_make_the_same_world(name, make_conditions, take):
-    first = take(make_world(name, make_conditions(5, 6)).rows, 20)
-    second = take(make_world(name, make_conditions(5, 6)).rows, 20)
+    first = take(make_world(name, make_conditions(name, 5, 6)).rows, 20)
+    second = take(make_world(name, make_conditions(name, 5, 6)).rows, 20)
     np.testing.assert_array_equal(first, second)
 
 
@@ -57,12 +59,12 @@ def test_seeds_that_are_played_together_are_the_seeds_alone(
     if knows_offline and name not in ON_AND_OFF:
         pytest.skip("nobody is offline")
     known = {"knows_offline": knows_offline}
-    together = make_world(name, make_conditions(5, 6, 5, **known))
+    together = make_world(name, make_conditions(name, 5, 6, 5, **known))
     rows = take(together.rows, 20)
     online = take(together.available, 20) if knows_offline else None
     rates = np.broadcast_to(together.success_rates, (3, 4))
     for position, seed in enumerate((5, 6, 5)):
-        alone = make_world(name, make_conditions(seed, **known))
+        alone = make_world(name, make_conditions(name, seed, **known))
         np.testing.assert_array_equal(rows[:, position], take(alone.rows, 20)[:, 0])
         own_rates = np.broadcast_to(alone.success_rates, (1, 4))
         np.testing.assert_array_equal(rates[position], own_rates[0])
@@ -72,7 +74,7 @@ def test_seeds_that_are_played_together_are_the_seeds_alone(
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_a_world_says_by_its_dtype_whether_it_has_seconds(name, make_conditions):
-    world = make_world(name, make_conditions(5, 6))
+    world = make_world(name, make_conditions(name, 5, 6))
     assert (next(world.rows).dtype != np.bool_) == world.has_seconds
 
 
@@ -80,8 +82,8 @@ def test_a_world_says_by_its_dtype_whether_it_has_seconds(name, make_conditions)
 def test_whoever_is_known_to_be_offline_does_not_answer_and_the_rows_stay(
     name, make_conditions, take
 ):
-    known = make_world(name, make_conditions(5, 6, knows_offline=True))
-    unknown = make_world(name, make_conditions(5, 6))
+    known = make_world(name, make_conditions(name, 5, 6, knows_offline=True))
+    unknown = make_world(name, make_conditions(name, 5, 6))
     assert unknown.available is None
     pairs = list(islice(zip(known.rows, known.available, strict=False), 20))
     rows = np.stack([row for row, _ in pairs])
@@ -95,14 +97,14 @@ def test_whoever_is_known_to_be_offline_does_not_answer_and_the_rows_stay(
 def test_a_world_without_off_times_knows_nobody_to_be_offline(name, make_conditions):
     message = f"knows_offline must be false in the world '{name}'"
     with pytest.raises(ValueError, match=message):
-        make_world(name, make_conditions(5, knows_offline=True))
+        make_world(name, make_conditions(name, 5, knows_offline=True))
 
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_an_unknown_option_is_refused_by_name(name, make_conditions):
     message = f"world '{name}' must .*(be one of|because it has none).* got '?sycle"
     with pytest.raises(ValueError, match=message):
-        make_world(name, make_conditions(5, options={"sycle": 3.0}))
+        make_world(name, make_conditions(name, 5, options={"sycle": 3.0}))
 
 
 @pytest.mark.parametrize("name", NEED_DATA)

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from fedcohort.lab.config import ComparisonConfig, Config, SimulationConfig
 
 DEFAULT_WORLD = "bernoulli"
-WORLDS_WITHOUT_CLASSES = ("labels", "recorded")
-WORLDS_WITHOUT_FILE = tuple(name for name in WORLDS if name != "recorded")
+WORLDS_WITH_FILE = ("recorded", "trace")
+WORLDS_WITHOUT_FILE = tuple(name for name in WORLDS if name not in WORLDS_WITH_FILE)
+WORLDS_WITHOUT_CLASSES = ("labels", "devices", *WORLDS_WITH_FILE)
 LAST_SEED = 2**62  # a seed must fit TOML's integers, with room to count up
 
 Check = Callable[[str, Any], Any]  # refuses a value, by the name of its setting

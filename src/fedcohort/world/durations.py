@@ -71,16 +71,23 @@ def timed(
     return (np.where(row, base * _factors(source, row.shape, jitter), np.inf) for row in answers)
 
 
-def _factors(source: Rng, shape: tuple[int, ...], jitter: float) -> Floats | float:
+def log_normal(source: Rng, shape: tuple[int, ...], spread: Floats | float) -> Floats:
     """Return log-normal factors of median 1.
 
     They are made from uniforms by the method of Box and Muller, because runs played together draw
     the same uniforms as each run alone.
+
+    Args:
+        source: Source of randomness.
+        shape: Shape [..., K] of the factors.
+        spread: Standard deviation of their logarithms, a number or [..., K].
     """
-    if not jitter:
-        return 1.0
     clients = shape[-1]
     draws = source.random((*shape[:-1], 2 * clients))
     radius = np.sqrt(-2.0 * np.log1p(-draws[..., :clients]))
     angle = 2 * np.pi * draws[..., clients:]
-    return np.asarray(np.exp(jitter * radius * np.cos(angle)))
+    return np.asarray(np.exp(spread * radius * np.cos(angle)))
+
+
+def _factors(source: Rng, shape: tuple[int, ...], jitter: float) -> Floats | float:
+    return log_normal(source, shape, jitter) if jitter else 1.0

@@ -9,7 +9,12 @@ from fedcohort.checks import check_array
 from fedcohort.references import make_own, resolve
 from fedcohort.world.base import Conditions, World
 from fedcohort.world.bernoulli import make_bernoulli
+from fedcohort.world.cyclic import make_cyclic
+from fedcohort.world.devices import make_devices
+from fedcohort.world.diurnal import make_diurnal
+from fedcohort.world.drift import make_drift
 from fedcohort.world.groups import make_groups
+from fedcohort.world.interval_trace import make_trace
 from fedcohort.world.labels import make_labels
 from fedcohort.world.markov import make_markov
 from fedcohort.world.recorded import make_recorded
@@ -20,10 +25,15 @@ __all__ = ["WORLDS", "Conditions", "World", "make_world"]
 WORLDS: dict[str, Callable[[Conditions], World]] = {
     "bernoulli": make_bernoulli,
     "markov": make_markov,
+    "cyclic": make_cyclic,
+    "diurnal": make_diurnal,
+    "drift": make_drift,
+    "swap": make_swap,
     "groups": make_groups,
     "labels": make_labels,
-    "swap": make_swap,
+    "devices": make_devices,
     "recorded": make_recorded,
+    "trace": make_trace,
 }
 
 

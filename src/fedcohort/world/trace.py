@@ -61,7 +61,7 @@ def _read_csv(path: Path) -> npt.NDArray[Any]:
     """Read a table from lines of text."""
     rows: list[Floats] = []
     only_answers = True
-    for number, line in enumerate(_lines(path), start=1):
+    for number, line in enumerate(read_lines(path, "one per round"), start=1):
         cells = [cell.strip() for cell in line.split(",")]
         if rows and len(cells) != len(rows[0]):
             raise ValueError(
@@ -77,8 +77,16 @@ def _read_csv(path: Path) -> npt.NDArray[Any]:
     return table
 
 
-def _lines(path: Path) -> list[str]:
-    """Return the lines of a text file, without empty ones at its end."""
+def read_lines(path: Path, purpose: str) -> list[str]:
+    """Return the lines of a text file, without empty ones at its end.
+
+    Args:
+        path: The file.
+        purpose: What its lines are for, for the message about an empty file.
+
+    Raises:
+        ValueError: If the file cannot be read, is not in UTF-8, or is empty.
+    """
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -90,7 +98,7 @@ def _lines(path: Path) -> list[str]:
         raise ValueError(f"{path} must be a file that can be read, got: {error.strerror}") from None
     text = text.rstrip()
     if not text:
-        raise ValueError(f"{path} must have at least one line, one per round, got an empty file")
+        raise ValueError(f"{path} must have at least one line, {purpose}, got an empty file")
     return text.splitlines()
 
 

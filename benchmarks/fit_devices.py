@@ -1,0 +1,74 @@
+"""Fit the constants of the world `devices` to measured devices.
+
+Usage: python benchmarks/fit_devices.py PROFILES.npz
+
+The file holds `computation_ms`, the milliseconds that each device needs per sample, and
+`communication_kbps`, the speed of its link in kbit/s. Both are fitted by maximum likelihood: the
+link by one log-normal law, and the computation, which has a fast and a slow kind of devices, by a
+mixture of two. The script prints the constants, and the largest distance between the fitted and
+the measured distribution function.
+"""
+
+import sys
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+from scipy.special import erf
+
+STEPS = 500  # of expectation-maximisation; the constants stop changing long before
+
+
+def normal_cdf(values, mean, sd):
+    """Return the distribution function of the normal law."""
+    return (1 + erf((values - mean) / (sd * sqrt(2)))) / 2
+
+
+def fit_mixture(logs):
+    """Return weights, means and standard deviations of two normal laws, [2] each."""
+    middle = np.median(logs)
+    mean = np.array([logs[logs <= middle].mean(), logs[logs > middle].mean()])
+    sd = np.full(2, logs.std() / 2)
+    weight = np.full(2, 0.5)
+    for _ in range(STEPS):
+        density = weight / sd * np.exp(-(((logs[:, None] - mean) / sd) ** 2) / 2)
+        share = density / density.sum(axis=1, keepdims=True)
+        size = share.sum(axis=0)
+        weight = size / len(logs)
+        mean = (share * logs[:, None]).sum(axis=0) / size
+        sd = np.sqrt((share * (logs[:, None] - mean) ** 2).sum(axis=0) / size)
+    return weight, mean, sd
+
+
+def distance(logs, weight, mean, sd):
+    """Return the largest distance of the fitted distribution function from the measured one."""
+    values, counts = np.unique(logs, return_counts=True)
+    fitted = sum(w * normal_cdf(values, m, s) for w, m, s in zip(weight, mean, sd, strict=True))
+    above = np.cumsum(counts) / len(logs)
+    below = above - counts / len(logs)
+    return max(np.abs(fitted - above).max(), np.abs(fitted - below).max())
+
+
+def main(path):
+    """Print the constants for a file of device profiles."""
+    with np.load(path, allow_pickle=False) as profiles:
+        compute = np.log(profiles["computation_ms"].astype(np.float64))
+        link = np.log(profiles["communication_kbps"].astype(np.float64))
+    weight, mean, sd = fit_mixture(compute)
+    for name, law in (
+        ("one law", (np.ones(1), [compute.mean()], [compute.std()])),
+        ("two laws", (weight, mean, sd)),
+    ):
+        print(f"compute, {name}: distance {distance(compute, *law):.3f}")
+    for kind in range(2):
+        print(
+            f"  share {weight[kind]:.3f}, median {np.exp(mean[kind]):.1f} ms, spread {sd[kind]:.3f}"
+        )
+    law = (np.ones(1), [link.mean()], [link.std()])
+    print(f"link, one law: distance {distance(link, *law):.3f}")
+    print(f"  median {np.exp(link.mean()):.0f} kbit/s, spread {link.std():.3f}")
+    print(f"correlation of the logarithms: {np.corrcoef(compute, link)[0, 1]:.3f}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
