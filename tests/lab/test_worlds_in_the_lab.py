@@ -13,6 +13,7 @@ from fedcohort.lab.comparison import load_comparison
 from fedcohort.lab.config import ComparisonConfig, SimulationConfig, has_classes, open_world
 from fedcohort.lab.owners import deal_samples
 from fedcohort.lab.progress import follow
+from fedcohort.lab.recorder import AllocationRecorder
 from fedcohort.lab.simulation import load_or_simulate, simulate
 from fedcohort.lab.summary import comparison_rows, count_asked, simulation_rows
 from fedcohort.lab.tracking import compute_scalars
@@ -229,6 +230,9 @@ def test_a_comparison_that_is_resumed_equals_one_that_was_not(known, tmp_path, s
     assert records.keys() == known.records.keys()
     for name, values in known.records.items():
         np.testing.assert_array_equal(records[name], values)
+    for name, allocations in known.allocations.items():
+        again = load_comparison(folder).allocations[name]
+        np.testing.assert_array_equal(again.inclusion, allocations.inclusion)
 
 
 # --- Everything that reads who was asked ---------------------------------------------------
@@ -259,6 +263,26 @@ def test_the_page_and_the_progress_leave_nobody_out(known):
     for progress in snapshot.selectors:
         assert progress.success == 1.0
         assert str(NOBODY) not in [client.name for client in progress.asked]
+
+
+def test_recorded_probabilities_are_those_among_the_online(known, tmp_path):
+    allocations = known.allocations["e3cs-0.5"]
+    assert allocations.rounds.tolist() == list(range(12))
+    first = [key.selector for key in Trial(known.config, DATA, known.folder).keys].index("e3cs-0.5")
+    online = online_rows(known)[:, first]
+    assert (allocations.inclusion[~online] == 0).all()
+    sizes = np.minimum(online.sum(axis=-1), 3)
+    np.testing.assert_allclose(allocations.inclusion.sum(axis=-1), sizes, atol=5e-3)  # float16
+
+    config = SimulationConfig(("e3cs-0.5",), clients=8, cohort=3, rounds=40, seeds=2, **KNOWN)
+    recorder = AllocationRecorder(config.rounds)
+    simulate(config, recorder=recorder)
+    rows = recorder.rows["e3cs-0.5"]
+    assert list(rows) == list(range(40))
+    present = np.stack(list(islice(open_world(config, [0]).available, 40)))[:, 0]
+    inclusion = np.stack([row for row, _ in rows.values()])
+    assert (inclusion[~present] == 0).all()
+    assert (inclusion[present] > 0).all()
 
 
 def test_a_simulation_asks_only_who_is_online(tmp_path):

@@ -1,5 +1,6 @@
 """How likely each client was to be asked, recorded in about a hundred rounds."""
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,22 +47,46 @@ class AllocationRecorder:
     rounds: int
     rows: dict[str, Rows] = field(default_factory=dict)
 
-    def record(self, name: str, selector: Selector, round: int) -> None:
+    def record(
+        self, name: str, selector: Selector, round: int, available: Bools | None = None
+    ) -> None:
         """Record the first run's probabilities before a round.
 
         Nothing is recorded in most rounds, of selectors without probabilities, and of very large
         federations.
+
+        Args:
+            name: The selector's name.
+            selector: The selector.
+            round: The round, counted from 0.
+            available: Who is online [K]; None if everybody may be asked.
         """
         interval = -(-self.rounds // MAX_ROUNDS)
         if round % interval or selector.num_clients > MAX_CLIENTS:
             return
         if not isinstance(selector, BaseSelector) or not selector.has_inclusion:
             return
-        allocation = selector.allocation(round)
+        allocation = selector.allocation(round, available)
         first_run = (0,) * (allocation.inclusion.ndim - 1)
         inclusion = allocation.inclusion[first_run].astype(np.float16)
         capped = allocation.capped[first_run].copy()
         self.rows.setdefault(name, {})[round] = (inclusion, capped)
+
+    def record_online(
+        self, available: Iterable[Bools], selectors: Mapping[int, tuple[str, Selector]], start: int
+    ) -> Iterator[Bools]:
+        """Yield rows of who is online, and record the probabilities among them before each round.
+
+        Args:
+            available: Rows [R, K] of who is online, one per round.
+            selectors: Name and selector of single runs, by the run's row.
+            start: First round to record. Rounds before it were recorded when they were played.
+        """
+        for round, online in enumerate(available):
+            if round >= start:
+                for row, (name, selector) in selectors.items():
+                    self.record(name, selector, round, online[row])
+            yield online
 
     def save(self, folder: Path, first_round: int) -> None:
         """Write what was recorded since a round, and forget it; nothing if nothing was."""

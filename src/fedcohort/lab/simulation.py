@@ -122,7 +122,12 @@ def simulate_selector(
         if on_progress:
             on_progress(name, done, config.rounds)
 
-    before_round = partial(recorder.record, name, selector) if recorder else None
+    available = world.available
+    before_round = None
+    if recorder is not None and isinstance(selector, Lockstep) and available is not None:
+        available = recorder.record_online(available, {0: (name, selector.selectors[0])}, start=0)
+    elif recorder is not None:
+        before_round = partial(recorder.record, name, selector)
     return collect(
         selector,
         world.rows,
@@ -131,7 +136,7 @@ def simulate_selector(
         runs=config.seeds,
         on_round=on_round,
         before_round=before_round,
-        available=world.available,
+        available=available,
         cohort=config.cohort,
     )
 

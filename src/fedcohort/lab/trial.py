@@ -26,6 +26,7 @@ from fedcohort.learning import Engine, Evaluation, Options, Run, Sgd, make_model
 from fedcohort.memory import check_memory
 from fedcohort.rounds import play
 from fedcohort.selection.lockstep import Lockstep
+from fedcohort.selection.protocol import Selector
 from fedcohort.selection.registry import Federation, make_selector
 from fedcohort.world.durations import local_epochs
 
@@ -176,10 +177,8 @@ class Trial:
 
     def _data_sizes(self, rows: list[int]) -> Ints:
         """Return how many samples each client trains on in some runs, [runs, K]."""
-        sizes = []
-        for row in rows:
-            sizes.append([len(samples) for samples in self.engine.runs[row].train])
-        return np.array(sizes)
+        keys = [self.keys[row] for row in rows]
+        return np.stack([self.label_counts[key.partition, key.seed].sum(axis=-1) for key in keys])
 
     def _probe_losses(self, rows: list[int], clients: Ints) -> Floats:
         return self.engine.losses(rows, clients)
@@ -230,6 +229,9 @@ class Trial:
         recorded = self._recorded_names()
         rows: list[dict[str, Any]] = []
         world = self.open_world()
+        available = world.available
+        if available is not None:
+            available = recorder.record_online(available, self._first_runs(), self.done)
         records = play(
             self.selector,
             world.seconds,
@@ -237,7 +239,7 @@ class Trial:
             self.engine,
             deadline=config.seconds_until_deadline,
             start=self.done,
-            available=world.available,
+            available=available,
         )
         for done, record in enumerate(records, start=self.done + 1):
             row = make_row(
@@ -283,11 +285,18 @@ class Trial:
         return list(run_folder.load_chunk(run_folder.chunk_path(self.folder, 0)))
 
     def _record_allocations(self, recorder: AllocationRecorder, round: int) -> None:
-        """Record how likely clients are to be asked; who is offline would not be."""
+        """Record how likely clients are to be asked, unless it depends on who is online."""
         if self.config.knows_offline:
             return
         for name, selector in zip(self.config.selectors, self.selector.selectors, strict=True):
             recorder.record(name, selector, round)
+
+    def _first_runs(self) -> dict[int, tuple[str, Selector]]:
+        """Return name and selector of each scheme's first run, by its row."""
+        first: dict[str, int] = {}
+        for row, key in enumerate(self.keys):
+            first.setdefault(key.selector, row)
+        return {row: (name, self.selector.selectors[row]) for name, row in first.items()}
 
     def _evaluate(self, done: int) -> Evaluation:
         """Return how well every run does, nan in rounds without a test."""
