@@ -56,3 +56,13 @@ def test_clients_that_join_fedcs_draw_lots_with_their_equals():
     asked = np.bincount(selector.select(0).clients.ravel(), minlength=4)
     error = 5 * np.sqrt(runs * 0.25 * 0.75)  # five standard errors; everyone is asked with 1/4
     assert (np.abs(asked - runs / 4) <= error).all()
+
+
+def test_runs_with_rates_of_their_own_ask_their_own_best():
+    rates = np.array([[0.1, 0.9, 0.3], [0.8, 0.2, 0.5]])
+    selector = FedCS(3, 2, success_rates=rates, rng=[0, 1])
+    assert selector.select(0).clients.tolist() == [[1, 2], [0, 2]]
+    selector.join(1, success_rates=[0.7])
+    assert selector.select(1).clients.tolist() == [[1, 3], [0, 3]]
+    with pytest.raises(ValueError, match=r"success_rates must have shape \(1, 3\), got \(2, 3\)"):
+        FedCS(3, 2, success_rates=rates, rng=[0])

@@ -195,7 +195,7 @@ def _describe(setting: "Field[Any]") -> str:
     default = setting.default
     words = str(default).lower()
     if isinstance(default, tuple):
-        words = ", ".join(map(str, default))
+        words = ", ".join(map(str, default)) or "none"
     return f"{setting.metadata['help']} (default {words})"
 
 

@@ -41,7 +41,7 @@ def simulate(
         typer.Option(help="Who would answer: see `fedcohort list`, or file.py:name."),
     ] = DEFAULT.world,
     world_file: Annotated[
-        str | None, typer.Option(help="File of recorded rounds, for --world recorded.")
+        str | None, typer.Option(help="What was recorded, for --world recorded and trace.")
     ] = None,
     world_options: Annotated[
         list[str] | None,

@@ -75,7 +75,7 @@ class ComparisonConfig:
     world: str = _setting(
         DEFAULT_WORLD, "who would answer: bernoulli, markov, recorded; others: fedcohort list"
     )
-    world_file: str | None = _setting(None, "recorded rounds, for --world recorded")
+    world_file: str | None = _setting(None, "what was recorded, for --world recorded and trace")
     world_options: tuple[str, ...] = _setting((), "parameters of the world, name=value each")
     knows_offline: bool = _setting(
         False, "the server knows who is offline before it asks, in worlds that have such clients"
@@ -164,7 +164,7 @@ class SimulationConfig:
         eta: Learning rate of E3CS, or "auto" for the theorem's.
         sampler: How E3CS draws a cohort.
         world: Which clients would answer, a key of `WORLDS`.
-        world_file: File of recorded rounds, for the world "recorded".
+        world_file: File of recorded rounds or availability, for the worlds "recorded" and "trace".
         world_options: Parameters of the world, as "name=value" each.
         knows_offline: Whether the server knows who is offline before it asks.
 

@@ -1,0 +1,49 @@
+"""The constants of the world `devices` are those that its script fits."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedcohort.world import devices
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("fit", ROOT / "benchmarks/fit_devices.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_fit_finds_the_laws_that_devices_were_drawn_from(script):
+    count = 20_000
+    milliseconds, _ = devices.draw_devices(count, rng=0)
+    weight, mean, sd = script.fit_mixture(np.log(milliseconds))
+    share = np.array([1 - devices.SLOW_SHARE, devices.SLOW_SHARE])
+    # Five standard errors of samples whose kind is known, and twice that for not knowing it.
+    error = 2 * 5 * devices.COMPUTE_SPREADS / np.sqrt(share * count)
+    assert (np.abs(mean - np.log(devices.COMPUTE_MEDIANS)) <= error).all()
+    assert (np.abs(sd - devices.COMPUTE_SPREADS) <= error).all()
+    assert (np.abs(weight - share) <= 2 * 5 * np.sqrt(share.prod() / count)).all()
+
+
+def test_the_distance_is_the_one_worked_out_by_hand(script):
+    # One observation at the median: the measured function jumps from 0 to 1 where the law is 1/2.
+    assert script.distance(np.array([0.0]), [1.0], [0.0], [1.0]) == 0.5
+    # Two, at minus and plus infinity almost: 1/2 in between, where the law goes from 0 to 1.
+    far = script.distance(np.array([-9.0, 9.0]), [1.0], [0.0], [1.0])
+    assert far == pytest.approx(0.5, abs=1e-12)
+
+
+def test_the_script_prints_the_constants_of_a_file(script, tmp_path, capsys):
+    milliseconds, kilobits = devices.draw_devices(5000, rng=1)
+    np.savez(tmp_path / "p.npz", computation_ms=milliseconds, communication_kbps=kilobits)
+    script.main(tmp_path / "p.npz")
+    out = capsys.readouterr().out
+    median = np.exp(np.log(kilobits).mean())
+    assert f"median {median:.0f} kbit/s" in out
+    assert out.count("distance") == 3
