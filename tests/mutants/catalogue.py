@@ -7,6 +7,7 @@ import paper_mutants
 import reports_mutants
 import scheme_mutants
 import selection_mutants
+import world_mutants
 
 MUTANTS = (
     *selection_mutants.MUTANTS,
@@ -16,4 +17,5 @@ MUTANTS = (
     *flower_mutants.MUTANTS,
     *reports_mutants.MUTANTS,
     *cli_mutants.MUTANTS,
+    *world_mutants.MUTANTS,
 )
