@@ -36,6 +36,7 @@ PAGES = {
     "examples/flower-quickstart/README.md": "how-to/flower.md",
     "results": "paper/results.md",
     "results/README.md": "paper/results.md",
+    "results/what-helps.md": "concepts/what-helps.md",
     "README.md": "index.md",
 }
 

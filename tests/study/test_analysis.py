@@ -5,6 +5,7 @@ import pytest
 
 from fedcohort.study.analysis import (
     best_group,
+    compare_rules,
     compare_with,
     difference_error,
     holm,
@@ -85,3 +86,16 @@ def test_intervals_cover_the_truth_as_often_as_they_say():
 def test_one_seed_is_refused():
     with pytest.raises(ValueError, match=r"two seeds, got \(2, 1\)"):
         compare_with(("a", "r"), {("a", "r"): [1.0], ("b", "r"): [2.0]})
+
+
+def test_rules_are_compared_by_their_averages_over_selectors():
+    rng = np.random.default_rng(3)
+    table = rng.normal(size=(21, 3))
+    table[[rule == "t" for _, rule in NAMES]] += 5.0
+    differences = compare_rules("r", values_of(table))
+    averages = {"r": table[:7].mean(), "t": table[14:].mean()}
+    assert differences["t"].mean == pytest.approx(averages["t"] - averages["r"])
+    assert differences["t"].holds
+    alone = compare_with(("a", "r"), values_of(table))["a", "s"]
+    width = differences["s"].high - differences["s"].low
+    assert width < alone.high - alone.low  # seven selectors have less noise than one

@@ -1,15 +1,19 @@
 """A study from its blocks to its report, on a few rounds of digits."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from fedcohort.lab.comparison import Comparison
 from fedcohort.lab.config import ComparisonConfig
+from fedcohort.reports.report import write
 from fedcohort.study import runs
 from fedcohort.study.measures import curve, measure
 from fedcohort.study.page import make_report
 from fedcohort.study.volatility import Block, blocks
 
+ROOT = Path(__file__).parents[2]
 SMALL = {
     "selectors": ("random", "age", "fedcs"),
     "aggregations": ("paper", "normalised", "fedvarp"),
@@ -98,7 +102,18 @@ def test_a_study_is_trained_once_and_reported_from_its_tables(tmp_path):
     report = make_report(rows, runs.read_curves(tmp_path))
     assert len(report.tables["Final accuracy, by data, world and partition"]) == 2
     assert len(report.numbers["combinations"]) == 2 * 9
-    assert any("On non-iid data age + fedvarp is" in note for note in report.notes)
+    overview = report.tables["Final accuracy beside uniform selection with normalised averaging"]
+    finals = {}
+    for row in rows:
+        if row["partition"] == "iid":
+            finals.setdefault((row["selector"], row["rule"]), []).append(row["final"])
+    gain = np.mean(finals["age", "fedvarp"]) - np.mean(finals["random", "normalised"])
+    (own,) = [
+        row
+        for row in overview
+        if (row["partition"], row["combination"]) == ("iid", "age + fedvarp")
+    ]
+    assert (own["cases"], own["mean, points"]) == (1, f"{100 * gain:+.1f}")
     assert list(report.figures) == ["accuracy-digits"]
 
 
@@ -111,3 +126,12 @@ def test_a_damaged_table_is_refused_by_line(tmp_path):
     (tmp_path / runs.MEASURES).write_text("dataset,final\ndigits,0.5\ndigits,high\n")
     with pytest.raises(ValueError, match=r"runs\.csv, line 3, must be a row, got"):
         runs.read_measures(tmp_path)
+
+
+def test_the_committed_study_is_drawn_again_from_its_tables(tmp_path):
+    """Every number of the page comes from the two committed tables of runs and curves."""
+    folder = ROOT / "results" / "study"
+    report = make_report(runs.read_measures(folder), runs.read_curves(folder))
+    write(report, tmp_path)
+    for name in ("volatility.md", "combinations.csv"):
+        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()

@@ -172,8 +172,8 @@ class Aggregator:
 
     def _column(self, values: Any) -> Tensor:
         """Return numbers as float32 on the device; whole numbers become floats too."""
-        numbers = np.asarray(values, dtype=np.float32)
-        return torch.tensor(numbers, device=self.device)
+        numbers = np.asarray(values, dtype=np.float64)
+        return torch.tensor(numbers, dtype=torch.float32, device=self.device)
 
 
 def read_tensor(name: str, state: dict[str, Any], like: Tensor) -> Tensor:

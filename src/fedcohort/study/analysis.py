@@ -57,26 +57,44 @@ def compare_with(
     Raises:
         ValueError: If there are fewer than two seeds or two combinations.
     """
-    from scipy import stats
-
     noises = noise_by_rule(values)
     seeds = len(values[reference])
     others = [name for name in values if name != reference]
-    means, errors, degrees = [], [], []
+    means = []
+    errors = []
     for name in others:
         means.append(float(np.mean(values[name]) - np.mean(values[reference])))
-        error, freedom = difference_error(noises[name[1]], noises[reference[1]], seeds)
-        errors.append(error)
-        degrees.append(freedom)
+        errors.append(difference_error(noises[name[1]], noises[reference[1]], seeds))
+    return dict(zip(others, _decide(means, errors), strict=True))
 
-    ratios = np.abs(means) / np.maximum(errors, SMALLEST_ERROR)
-    corrected = holm(2 * stats.t.sf(ratios, degrees))
-    margins = stats.t.ppf(1 - LEVEL / 2, degrees) * errors
-    differences = {}
-    for place, name in enumerate(others):
-        mean, margin = means[place], float(margins[place])
-        differences[name] = Difference(mean, mean - margin, mean + margin, float(corrected[place]))
-    return differences
+
+def compare_rules(
+    reference: str, values: Mapping[Combination, Sequence[float]]
+) -> dict[str, Difference]:
+    """Compare every rule with one of them, averaged over the selectors.
+
+    An average over seven selectors has less noise than one selector, and there are fewer
+    comparisons to correct for.
+
+    Args:
+        reference: The rule to compare with.
+        values: One value per seed by combination. Every rule has the same selectors.
+
+    Returns:
+        The difference of every other rule.
+    """
+    noises = noise_by_rule(values)
+    means: dict[str, float] = {}
+    for rule in noises:
+        own = [np.mean(seeds) for (_, name), seeds in values.items() if name == rule]
+        means[rule] = float(np.mean(own))
+    selectors = {selector for selector, _ in values}
+    runs = len(selectors) * len(next(iter(values.values())))
+
+    others = [rule for rule in noises if rule != reference]
+    found = [means[rule] - means[reference] for rule in others]
+    errors = [difference_error(noises[rule], noises[reference], runs) for rule in others]
+    return dict(zip(others, _decide(found, errors), strict=True))
 
 
 def best_group(values: Mapping[Combination, Sequence[float]]) -> list[Combination]:
@@ -152,6 +170,26 @@ def difference_error(
         return 0.0, one[1]
     degrees = total**2 / (parts[0] ** 2 / one[1] + parts[1] ** 2 / other[1])
     return sqrt(total), degrees
+
+
+def _decide(means: Sequence[float], errors: Sequence[tuple[float, float]]) -> list[Difference]:
+    """Return differences with their intervals and corrected p-values.
+
+    Args:
+        means: The mean differences.
+        errors: Standard error and degrees of freedom of each.
+    """
+    from scipy import stats
+
+    sizes = np.array([size for size, _ in errors])
+    degrees = np.array([freedom for _, freedom in errors])
+    ratios = np.abs(means) / np.maximum(sizes, SMALLEST_ERROR)
+    corrected = holm(2 * stats.t.sf(ratios, degrees))
+    margins = stats.t.ppf(1 - LEVEL / 2, degrees) * sizes
+    differences = []
+    for mean, margin, p_value in zip(means, margins.tolist(), corrected.tolist(), strict=True):
+        differences.append(Difference(mean, mean - margin, mean + margin, p_value))
+    return differences
 
 
 def holm(p_values: Floats) -> Floats:

@@ -8,12 +8,41 @@ import numpy as np
 from fedcohort.reports.charts.specification import Axis, Chart, Layout, Line, Panel, Series
 from fedcohort.reports.palette import Style
 from fedcohort.reports.report import Report
-from fedcohort.study.analysis import Combination, Difference, best_group, compare_with
+from fedcohort.study.analysis import (
+    Combination,
+    Difference,
+    best_group,
+    compare_rules,
+    compare_with,
+)
 from fedcohort.study.measures import Row
 from fedcohort.study.volatility import BASELINE, PARTITION_NAMES, WORLD_NAMES
 
 Place = tuple[str, str, str]  # data set, world and partition
 RECIPE: Combination = ("age", "fedvarp")
+OVERVIEW: tuple[Combination, ...] = (
+    ("random", "fedvarp"),
+    ("random", "mifa"),
+    ("f3ast", "mifa"),
+    RECIPE,
+    ("e3cs-0.5", "normalised"),
+    ("f3ast", "normalised"),
+    ("age", "normalised"),
+    ("fedcs", "normalised"),
+    ("oort", "normalised"),
+    ("random", "inverse-normalised"),
+    ("random", "fedau"),
+    ("random", "paper"),
+    ("e3cs-0.5", "paper"),
+)
+TIMED: tuple[Combination, ...] = (
+    RECIPE,
+    ("random", "fedvarp"),
+    ("f3ast", "fedvarp"),
+    ("random", "mifa"),
+    ("e3cs-0.5", "normalised"),
+    ("e3cs-0.5", "paper"),
+)
 FIGURES = (
     "final",
     "rounds_to_target",
@@ -42,8 +71,18 @@ def make_report(rows: Sequence[Row], curves: Sequence[Row]) -> Report:
         name="volatility",
         title="What helps when clients fail",
         tables={
+            "Final accuracy beside uniform selection with normalised averaging": [
+                *_overview_rows("primary-label", differences),
+                *_overview_rows("iid", differences),
+            ],
             "Final accuracy, by data, world and partition": [
                 _summary_row(place, finals[place], differences[place]) for place in places
+            ],
+            "Rounds to the target accuracy, as a ratio": [
+                _rounds_row(place, own) for place, own in places.items()
+            ],
+            "Every rule beside normalised averaging, averaged over all selectors": [
+                _average_rule_row(place, finals[place]) for place in places
             ],
             "Every rule beside normalised averaging, both with uniform selection": [
                 _rule_row(place, finals[place], differences[place]) for place in places
@@ -55,7 +94,7 @@ def make_report(rows: Sequence[Row], curves: Sequence[Row]) -> Report:
                 _worst_row(place, _values(own, "worst_class")) for place, own in places.items()
             ],
         },
-        notes=_notes(places, differences),
+        notes=_notes(places),
         numbers={"combinations": _combination_rows(places, differences)},
         figures=_charts(curves),
     )
@@ -102,6 +141,35 @@ def _points(difference: Difference | None) -> str:
     return f"{100 * difference.mean:+.1f}{star} [{low:+.1f}, {high:+.1f}]"
 
 
+def _overview_rows(
+    partition: str, differences: Mapping[Place, Mapping[Combination, Difference]]
+) -> list[Row]:
+    """Return how some combinations compare with the baseline over all cases of a partition."""
+    rows = []
+    for combination in OVERVIEW:
+        found = []
+        for place, own in differences.items():
+            if place[2] == partition and combination in own:
+                found.append(own[combination])
+        if not found:
+            continue
+        points = [100 * difference.mean for difference in found]
+        decided = [difference.mean for difference in found if difference.holds]
+        rows.append(
+            {
+                "partition": PARTITION_NAMES[partition],
+                "combination": _label(combination),
+                "cases": len(found),
+                "mean, points": f"{float(np.mean(points)):+.1f}",
+                "lowest": f"{min(points):+.1f}",
+                "highest": f"{max(points):+.1f}",
+                "ahead": sum(mean > 0 for mean in decided),
+                "behind": sum(mean < 0 for mean in decided),
+            }
+        )
+    return rows
+
+
 def _summary_row(
     place: Place,
     finals: Mapping[Combination, list[float]],
@@ -118,6 +186,39 @@ def _summary_row(
         "not told from the best": len(group) - 1,
         "best under the paper's rule": f"{best_of_paper[0]} {_percent(finals[best_of_paper])}",
     }
+
+
+def _rounds_row(place: Place, rows: Sequence[Row]) -> Row:
+    """Return how many rounds the baseline needs, and others as a multiple of that.
+
+    Combinations that miss the target with some seed are left out of the comparison.
+    """
+    logs = {}
+    for name, rounds in _values(rows, "rounds_to_target").items():
+        if not np.isnan(rounds).any():
+            logs[name] = np.log(rounds).tolist()
+    row: Row = {**_words(place), "target, %": f"{100 * rows[0]['target']:g}"}
+    if BASELINE not in logs or len(logs) < 2:
+        return row | {_label(BASELINE): "never"} | dict.fromkeys(map(_label, TIMED), "-")
+    row[_label(BASELINE)] = f"{float(np.exp(np.mean(logs[BASELINE]))):.0f}"
+    differences = compare_with(BASELINE, logs)
+    for name in TIMED:
+        row[_label(name)] = _ratio(differences[name]) if name in differences else "never"
+    return row
+
+
+def _ratio(difference: Difference) -> str:
+    """Return a difference of logarithms as a ratio; a star marks one that holds."""
+    star = "*" if difference.holds else ""
+    low, high = np.exp([difference.low, difference.high])
+    return f"{float(np.exp(difference.mean)):.2f}{star} [{low:.2f}, {high:.2f}]"
+
+
+def _average_rule_row(place: Place, finals: Mapping[Combination, list[float]]) -> Row:
+    row: Row = dict(_words(place))
+    for rule, difference in compare_rules(BASELINE[1], finals).items():
+        row[rule] = _points(difference)
+    return row
 
 
 def _rule_row(
@@ -175,10 +276,7 @@ def _combination_rows(
     return rows
 
 
-def _notes(
-    places: Mapping[Place, Sequence[Row]],
-    differences: Mapping[Place, Mapping[Combination, Difference]],
-) -> list[str]:
+def _notes(places: Mapping[Place, Sequence[Row]]) -> list[str]:
     notes = [
         "Final accuracy is the mean of the last tenth of the rounds, in percent, and points are "
         f"differences from {_label(BASELINE)}, with 95 % intervals. A star marks a difference "
@@ -186,42 +284,12 @@ def _notes(
         "data, world and partition. Runs are paired by seed; the noise is pooled over all "
         "combinations of a block that have the same rule."
     ]
-    for partition, name in PARTITION_NAMES.items():
-        for combination in (RECIPE, ("random", "fedvarp"), ("random", "mifa")):
-            verdict = _verdict(combination, partition, name, differences)
-            if verdict:
-                notes.append(verdict)
     seeds: dict[str, set[float]] = defaultdict(set)
     for (dataset, _, _), own in places.items():
         seeds[dataset] |= {row["seed"] for row in own}
     counts = ", ".join(f"{dataset} {len(own)}" for dataset, own in seeds.items())
     notes.append(f"Seeds: {counts}.")
     return notes
-
-
-def _verdict(
-    combination: Combination,
-    partition: str,
-    name: str,
-    differences: Mapping[Place, Mapping[Combination, Difference]],
-) -> str:
-    ahead = behind = 0
-    means = []
-    for place, own in differences.items():
-        if place[2] != partition or combination not in own:
-            continue
-        difference = own[combination]
-        means.append(100 * difference.mean)
-        ahead += difference.holds and difference.mean > 0
-        behind += difference.holds and difference.mean < 0
-    if not means:
-        return ""
-    mean = float(np.mean(means))
-    return (
-        f"On {name} data {_label(combination)} is ahead of {_label(BASELINE)} in {ahead} of "
-        f"{len(means)} cases, behind in {behind}, and cannot be told apart in "
-        f"{len(means) - ahead - behind}; the mean difference is {mean:+.1f} points."
-    )
 
 
 def _charts(curves: Sequence[Row]) -> dict[str, Chart]:

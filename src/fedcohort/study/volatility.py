@@ -1,8 +1,8 @@
 """The study `volatility`: which selector and which rule help when clients fail, and where.
 
 Every combination of selector and rule plays every world, on non-iid and on iid data, with the same
-seeds. All use the learning rate that suits the baseline best, uniform selection with normalised
-averaging, so that no other combination is favoured.
+seeds and the same learning rate. The rates of digits and CIFAR-10 were the best of a few for the
+baseline, uniform selection with normalised averaging, so that no other combination is favoured.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,39 +32,33 @@ TASKS: dict[str, dict[str, Any]] = {
         "clients": 36,
         "cohort": 7,
         "samples_per_client": 49,
-        "rounds": 200,
-        "epochs": (1, 2, 3, 4),
+        "rounds": 120,
         "batch_size": 10,
         "learning_rate": 0.05,
-        "momentum": 0.9,
         "targets": (0.85,),
         "seeds": 5,
     },
     "fashion-mnist": {
         "model": "mlp",
         "clients": 100,
-        "cohort": 10,
+        "cohort": 20,
         "samples_per_client": 100,
-        "rounds": 200,
-        "epochs": (1, 2, 3, 4),
+        "rounds": 100,
         "batch_size": 10,
-        "learning_rate": 0.005,
-        "momentum": 0.9,
+        "learning_rate": 0.02,
         "targets": (0.7,),
         "seeds": 5,
-        "evaluate_every": 2,
+        "evaluate_every": 5,
     },
     "cifar10": {
         "model": "cifar-cnn",
         "clients": 100,
-        "cohort": 10,
+        "cohort": 20,
         "samples_per_client": 500,
         "refill": True,
-        "rounds": 400,
-        "epochs": (1,),
+        "rounds": 120,
         "batch_size": 40,
-        "learning_rate": 0.02,
-        "momentum": 0.9,
+        "learning_rate": 0.03,
         "targets": (0.5,),
         "seeds": 3,
         "evaluate_every": 5,
