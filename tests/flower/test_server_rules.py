@@ -54,7 +54,7 @@ def test_a_list_of_metrics_counts_with_its_length():
     assert complaint(answer({"a": [1, 2, 3, 4], "b": 0.5}), most_metrics=5) == (
         "expected at most 5 metric values, got 6"
     )
-    names = {name: 1 for name in "abcde"}
+    names = dict.fromkeys("abcde", 1)
     assert complaint(answer(names), most_metrics=6) == ""
     assert complaint(answer(names), most_metrics=5) == "expected at most 5 metrics, got 6"
 
