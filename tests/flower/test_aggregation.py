@@ -32,11 +32,9 @@ def test_the_paper_aggregation_is_that_of_exact_arithmetic(mine, clients, absent
         + sum((Fraction(n, total) * (theirs[at] - own) for theirs, n in clients), Fraction(0))
         for at, own in enumerate(mine)
     ]
-    shares = (
-        data_shares([n for _, n in clients], [*(n for _, n in clients), absent])
-        if clients
-        else np.zeros(0)
-    )
+    shares = np.zeros(0)
+    if clients:
+        shares = data_shares([*(n for _, n in clients), absent])[:-1]
     got = paper(
         {"w": np.array(mine, float)},
         [{"w": np.array(theirs[:size], float)} for theirs, _ in clients],
@@ -136,6 +134,11 @@ def test_float32_stays_float32():
 
 def test_those_who_never_declared_examples_count_as_the_mean_of_the_others():
     # known 10 + 30, two unknown at the mean of 20: 80 in all
-    assert data_shares([10, 30], [10, 30, None, None]).tolist() == [10 / 80, 30 / 80]
-    assert data_shares([10], [10]).tolist() == [1.0]
-    assert data_shares([10], [10, None]).tolist() == [0.5]
+    assert data_shares([10, 30, None, None]).tolist() == [10 / 80, 30 / 80, 20 / 80, 20 / 80]
+    assert data_shares([10]).tolist() == [1.0]
+    assert data_shares([10, None]).tolist() == [0.5, 0.5]
+
+
+def test_if_nobody_declared_examples_all_shares_are_equal():
+    assert data_shares([None, None, None, None]).tolist() == [0.25] * 4
+    assert data_shares([]).tolist() == []

@@ -1,8 +1,10 @@
 """Selectors by name and as objects."""
 
+import numpy as np
 import pytest
 from fakes import (
     federation,
+    record,
 )
 from flwr.serverapp.strategy import (
     FedAvg,
@@ -11,8 +13,10 @@ from helpers import cohort_strategy, initial
 
 from fedcohort.flower import CohortStrategy
 from fedcohort.flower.selection import build_selector
-from fedcohort.selection.cs_ucb import CSUCB
 from fedcohort.selection.e3cs import E3CS
+from fedcohort.selection.oort import Oort
+from fedcohort.selection.optimal import OptimalSampling
+from fedcohort.selection.random import Random
 from fedcohort.selection.registry import Federation, make_selector
 
 
@@ -25,6 +29,52 @@ def test_selectors_that_rank_by_loss_get_it(clock):
         99, [0, 1, 4]
     )  # fewer than the candidates drawn: the two lossiest for sure
     assert again.clients.tolist() == [1, 4]
+
+
+def test_selectors_that_rank_by_length_get_it(clock):
+    selector = OptimalSampling(4, 4, data_sizes=np.ones(4), rng=0)
+    strategy = cohort_strategy(selector=selector, cohort_size=4)
+    grid = federation(clock, 4, lambda client, round: client == 3)
+    strategy.start(grid, record(w=[0.0, 0.0], steps=np.array([7])), num_rounds=1)
+    # Client i moves both weights half way to i + 1; the counter is no part of the length.
+    wanted = [np.sqrt(0.5), np.sqrt(2.0), np.sqrt(4.5), np.inf]
+    np.testing.assert_allclose(strategy.selector.norms, wanted)
+
+
+def test_selectors_that_rank_by_time_get_it(clock):
+    grid = federation(clock, 4, lambda client, round: client == 3)
+    for client, delay in zip(grid.clients.values(), (1.0, 2.0, 60.0, 3.0), strict=True):
+        client.delay = delay
+    selector = RecordingSeconds(4, 4, rng=0)
+    strategy = cohort_strategy(selector=selector, cohort_size=4, deadline=10.0)
+    strategy.start(grid, initial(), num_rounds=1)
+    # Client 2 does not answer before the deadline, client 3 reports its failure before.
+    assert selector.told[0] == pytest.approx([1.0, 2.0, 10.0, 3.0])
+
+
+class RecordingSeconds(Random):
+    needs_seconds = True
+
+    def update(self, outcome):
+        self.told = [*getattr(self, "told", []), outcome.seconds.tolist()]
+        super().update(outcome)
+
+
+@pytest.mark.parametrize("name", ["cs-ucb", "cs-ucb-q", "rbcs-f", "fedcs-time"])
+def test_selectors_by_time_know_the_deadline_and_play(clock, name):
+    grid = federation(clock, 6, lambda client, round: client == 5)
+    strategy = cohort_strategy(selector=name, cohort_size=2, deadline=10.0)
+    strategy.start(grid, initial(), num_rounds=8)
+    assert strategy.selector.deadline == 10.0
+    assert strategy.training.totals.sent == 16
+
+
+def test_oort_plays_with_losses_and_seconds(clock):
+    selector = Oort(6, 2, data_sizes=np.arange(1, 7), rng=0)
+    strategy = cohort_strategy(selector=selector, cohort_size=2, loss_key="train_loss")
+    strategy.start(federation(clock, 6), initial(), num_rounds=12)
+    np.testing.assert_array_equal(selector.losses, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    assert (selector.seconds > 0).all()
 
 
 class TwoVerbs:
@@ -43,11 +93,15 @@ class TwoVerbs:
             {"selector": make_selector("rpow-d", Federation(6, 3, rng=0, horizon=1))},
             "loss_key must name the loss",
         ),
-        ({"selector": "oort"}, "selector must not need how long clients take, .* got oort"),
-        ({"selector": "optimal"}, "selector must not need lengths of updates, .* got optimal"),
+        ({"selector": "oort"}, "not the name 'oort', where data_sizes must be given"),
+        ({"selector": "optimal"}, "not the name 'optimal', where data_sizes must be given"),
         (
-            {"selector": CSUCB(6, 3, deadline=60.0, rng=0)},
-            "selector must not need how long clients take, which Flower does not offer, got CSUCB",
+            {"selector": "cs-ucb", "deadline": None},
+            "selector must be an object, not the name 'cs-ucb', where deadline must be given",
+        ),
+        (
+            {"selector": Oort(6, 3, data_sizes=np.ones(6), rng=0)},
+            "loss_key must name the loss that clients report, .* got None",
         ),
         (
             {"selector": "over-selection"},

@@ -49,7 +49,7 @@ def test_a_second_start_counts_anew(clock):
         ({"num_clients": 2}, "num_clients must be a whole number at least 3, got 2"),
         (
             {"aggregation": "mean"},
-            "aggregation must be one of wrapped, paper, normalised, got 'mean'",
+            "aggregation must be one of wrapped, paper, normalised, .*, got 'mean'",
         ),
         ({"wait": 0}, "wait must be a finite number above 0, got 0"),
         ({"resume": True}, "folder must be given for resume and tensorboard, got None"),

@@ -34,9 +34,23 @@ MUTANTS = (
     Mutant(
         "clients of unknown size count as empty",
         "flower/aggregation.py",
-        "unknown * float(np.mean(numbers))",
-        "unknown * 0.0",
+        "(len(declared) - len(numbers)) * mean",
+        "0.0",
         ("tests/flower/test_aggregation.py",),
+    ),
+    Mutant(
+        "trouble of the SuperLink counts as the client's failure for a rule",
+        "flower/server_rule.py",
+        'verdict.status != "unknown"',
+        "True",
+        ("tests/flower/test_server_rule.py",),
+    ),
+    Mutant(
+        "an update that was left out counts for a rule",
+        "flower/aggregator.py",
+        "is_used and place not in outcome.left_out",
+        "is_used",
+        ("tests/flower/test_server_rule.py",),
     ),
     Mutant(
         "the selector is asked for the round after",

@@ -52,16 +52,17 @@ def _exact_type(array: npt.NDArray[Any]) -> np.dtype[Any]:
     return np.dtype(np.int64)
 
 
-def data_shares(arrived: Sequence[float], declared: Sequence[float | None]) -> Floats:
-    """Return the share of each client that arrived in the examples of all clients.
+def data_shares(declared: Sequence[float | None]) -> Floats:
+    """Return the share of each client in the examples of all clients.
 
-    A client that never declared a number counts as the mean of the others.
+    A client that never declared a number counts as the mean of the others. If nobody did, all
+    shares are equal.
 
     Args:
-        arrived: Number of examples of each client that arrived.
         declared: Number of examples of every client, None where it is unknown.
     """
     numbers = [number for number in declared if number is not None]
-    unknown = len(declared) - len(numbers)
-    total = sum(numbers) + unknown * float(np.mean(numbers))
-    return np.asarray(np.asarray(arrived, dtype=np.float64) / total)
+    mean = float(np.mean(numbers)) if numbers else 1.0
+    total = sum(numbers) + (len(declared) - len(numbers)) * mean
+    examples = [mean if number is None else number for number in declared]
+    return np.asarray(np.array(examples, dtype=np.float64) / total)

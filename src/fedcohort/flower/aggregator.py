@@ -1,29 +1,23 @@
 """The new model of a round: by the wrapped strategy, or by a rule of fedcohort."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
-import numpy as np
 from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
 from flwr.serverapp.exception import AggregationError, InconsistentMessageReplies
 
-from fedcohort.aggregation.base import Arrivals, Setting
-from fedcohort.aggregation.registry import AGGREGATIONS
-from fedcohort.arrays import Floats
-from fedcohort.flower.aggregation import apply_weights, data_shares
+from fedcohort.flower.cohorts import AnsweredCohort
 from fedcohort.flower.inner_strategy import InnerStrategy
 from fedcohort.flower.models import Model, is_finite, record_from_model
+from fedcohort.flower.server_rule import ServerRule
 from fedcohort.flower.subsets import find_working_subset
 from fedcohort.flower.text import describe_error, printable
-from fedcohort.flower.verdicts import Verdict
 
 log = logging.getLogger("flwr.fedcohort")
 Returned = TypeVar("Returned")
-
-RULES = ("paper", "normalised")  # those that need shares alone
 
 
 @dataclass(frozen=True)
@@ -33,7 +27,7 @@ class Aggregate:
     Attributes:
         arrays: The new model; None if the model stays as it is.
         metrics: The averaged metrics; None if there are none.
-        left_out: Positions of the replies that the strategy could not aggregate.
+        left_out: Positions in the cohort of the replies that could not be aggregated.
         error: What the strategy raised on all replies together; empty if nothing.
     """
 
@@ -114,39 +108,65 @@ class Aggregator:
 
     Args:
         inner: The wrapped strategy.
-        aggregation: "wrapped" for the strategy's own, or a name of `RULES`.
+        aggregation: "wrapped" for the strategy's own, or a name of `AGGREGATIONS`.
         examples_key: Metric that holds the number of examples.
+
+    Attributes:
+        rule: The aggregation rule; None if the strategy aggregates.
     """
 
     def __init__(self, inner: InnerStrategy, aggregation: str, examples_key: str) -> None:
         self.inner = inner
-        self.aggregation = aggregation
         self.examples_key = examples_key
+        self.rule: ServerRule | None = None
+        if aggregation != "wrapped":
+            self.rule = ServerRule(aggregation)
 
-    def aggregate(
-        self,
-        server_round: int,
-        model: Model,
-        arrived: Sequence[Verdict],
-        declared_examples: Sequence[float | None],
-    ) -> Aggregate:
-        """Return the new model and the averaged metrics.
+    def begin(self, num_clients: int, state: dict[str, Any] | None) -> None:
+        """Begin with this many clients, or where `state_dict` was called.
+
+        Args:
+            num_clients: Number of clients of a new run.
+            state: What `state_dict` returned; None for a new run.
+
+        Raises:
+            ValueError: If the state is not one of this aggregation.
+        """
+        if self.rule is not None:
+            self.rule.begin(num_clients, state)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what the rule has learnt; nothing if the strategy aggregates."""
+        return self.rule.state_dict() if self.rule else {}
+
+    def aggregate(self, server_round: int, answered: AnsweredCohort) -> Aggregate:
+        """Return the new model and the averaged metrics, and let the rule learn.
 
         Replies on which the strategy raises an error are left out. If it raises one on all others,
         too, the model stays as it is, and the strategy is as before.
 
         Args:
             server_round: The round, counted from 1.
-            model: The model that was sent.
-            arrived: The verdicts on the replies that count.
-            declared_examples: The number of examples of each client, None where it is unknown.
+            answered: The cohort and the verdicts on it.
         """
-        if not arrived:
-            return Aggregate()
+        if self.rule is not None:
+            self.rule.grow(len(answered.declared_examples))
+        arrived = answered.arrived
+        outcome = Aggregate()
+        if arrived:
+            outcome = self._aggregate_what_works(server_round, answered, arrived)
+        if self.rule is not None:
+            is_used = outcome.arrays is not None
+            counted = [place for place in arrived if is_used and place not in outcome.left_out]
+            self.rule.learn(answered, counted)
+        return outcome
 
+    def _aggregate_what_works(
+        self, server_round: int, answered: AnsweredCohort, arrived: list[int]
+    ) -> Aggregate:
         def aggregate(positions: list[int]) -> tuple[Model, MetricRecord | None]:
             chosen = [arrived[position] for position in positions]
-            new_model, metrics = self._apply_rule(server_round, model, chosen, declared_examples)
+            new_model, metrics = self._combine(server_round, answered, chosen)
             if not all(map(is_finite, new_model.values())):
                 raise AggregationError("the aggregated model is not finite")
             return new_model, metrics
@@ -162,30 +182,19 @@ class Aggregator:
 
         new_model, metrics = result
         arrays = record_from_model(new_model) if new_model else None
-        return Aggregate(arrays, metrics, left_out, error)
+        return Aggregate(arrays, metrics, [arrived[position] for position in left_out], error)
 
-    def _apply_rule(
-        self,
-        server_round: int,
-        model: Model,
-        arrived: Sequence[Verdict],
-        declared_examples: Sequence[float | None],
+    def _combine(
+        self, server_round: int, answered: AnsweredCohort, chosen: list[int]
     ) -> tuple[Model, MetricRecord | None]:
-        replies = [fresh_reply(verdict.reply) for verdict in arrived if verdict.reply]
-        if self.aggregation == "wrapped":
-            return self.inner.aggregate(server_round, replies, model)
+        """Return the new model and the metrics by the replies at these positions."""
+        replies = []
+        for position in chosen:
+            reply = answered.verdicts[position].reply
+            if reply is not None:
+                replies.append(fresh_reply(reply))
+        if self.rule is None:
+            return self.inner.aggregate(server_round, replies, answered.model)
 
-        trained = [verdict.model for verdict in arrived if verdict.model is not None]
-        shares = data_shares([verdict.examples for verdict in arrived], declared_examples)
-        rule = AGGREGATIONS[self.aggregation](Setting(1, len(declared_examples)))
-        weights = rule.weigh(_arrivals(shares))[0]
-        new_model = apply_weights(model, trained, weights, rule.normalises)
+        new_model = self.rule.move(answered, chosen)
         return new_model, self.inner.average_metrics(replies, self.examples_key)
-
-
-def _arrivals(shares: Floats) -> Arrivals:
-    """Return one run in which clients with these shares arrived."""
-    ones = np.ones((1, len(shares)))
-    unknown = np.full(ones.shape, np.nan)
-    clients = np.arange(len(shares))[None]
-    return Arrivals(clients, ones > 0, shares[None], weights=ones, loss=unknown, norm=unknown)

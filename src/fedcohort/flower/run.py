@@ -163,6 +163,7 @@ class Run:
             cohort_size=options.cohort_size,
             seed=options.seed,
             horizon=self.num_rounds,
+            deadline=options.deadline,
         )
 
         done = 0
@@ -179,7 +180,7 @@ class Run:
             log.info("resumed after round %d from %s", done, options.folder)
 
         journal = Journal(options.folder, done, options.tensorboard, options.from_previous)
-        memory = state.get("replies", {}) if state else {}
+        memory = None if state is None else state.get("replies", {})
         with checkpoint.restoring(options.folder):
             self.training.begin(selector, totals, journal, memory)
         self._announce(max(self.num_rounds, done))

@@ -15,8 +15,6 @@ REQUIRED = ("num_clients", "cohort_size", "select", "update", "join")
 REQUIRED_TO_RESUME = ("state_dict", "load_state_dict")
 # What a selector may ask for by an attribute, and a run on Flower does not have.
 NOT_ON_FLOWER = {
-    "needs_seconds": "how long clients take",
-    "needs_norms": "lengths of updates",
     "enough": "rounds that close before the deadline",
 }
 
@@ -49,8 +47,19 @@ def check_selector(selector: Any, keeps_state: bool) -> None:
     )
 
 
-def check_requirements(selector: str | Selector, cohort_size: int, loss_key: str | None) -> None:
+def check_requirements(
+    selector: str | Selector,
+    cohort_size: int,
+    loss_key: str | None,
+    deadline: float | None = None,
+) -> None:
     """Check that Flower can give the selector all that it needs.
+
+    Args:
+        selector: A name or an object.
+        cohort_size: Number of clients to ask in each round.
+        loss_key: Metric in which clients report their loss; None if they do not.
+        deadline: Seconds that a round may take; None for no limit.
 
     Raises:
         ValueError: If the name is unknown, if the selector needs what Flower does not have, or
@@ -61,9 +70,8 @@ def check_requirements(selector: str | Selector, cohort_size: int, loss_key: str
         check_choice("selector", selector, SELECTORS)
         _check_needs(selector, SELECTORS[selector].selector)
         try:
-            example = make_selector(
-                selector, Federation(cohort_size, cohort_size, rng=0, horizon=1)
-            )
+            federation = Federation(cohort_size, cohort_size, rng=0, horizon=1, deadline=deadline)
+            example = make_selector(selector, federation)
         except ValueError as error:
             raise ValueError(
                 f"selector must be an object, not the name {selector!r}, where {error}"
@@ -114,11 +122,19 @@ def resolve_num_clients(
 
 
 def build_selector(
-    selector: str | Selector, *, num_clients: int, cohort_size: int, seed: int, horizon: int
+    selector: str | Selector,
+    *,
+    num_clients: int,
+    cohort_size: int,
+    seed: int,
+    horizon: int,
+    deadline: float | None = None,
 ) -> Selector:
     """Return the selector for these clients. In an object with fewer, the others join."""
     if isinstance(selector, str):
-        federation = Federation(num_clients, cohort_size, rng=seed, horizon=horizon)
+        federation = Federation(
+            num_clients, cohort_size, rng=seed, horizon=horizon, deadline=deadline
+        )
         return make_selector(selector, federation)
     if selector.num_clients < num_clients:
         selector.join(num_clients - selector.num_clients)

@@ -8,10 +8,10 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
-from fedcohort.checks import check_choice, check_int, check_positive
+from fedcohort.checks import check_int, check_positive
 from fedcohort.files import check_folder
 from fedcohort.flower import selection
-from fedcohort.flower.aggregator import RULES
+from fedcohort.flower.aggregator import Aggregator
 from fedcohort.flower.clients import ClientRegistry
 from fedcohort.flower.evaluation import Evaluation
 from fedcohort.flower.history import ReplyHistory
@@ -19,6 +19,7 @@ from fedcohort.flower.inner_strategy import InnerStrategy, check_strategy
 from fedcohort.flower.limits import Limits, ReplyRules
 from fedcohort.flower.options import RunOptions
 from fedcohort.flower.run import Evaluate, Run
+from fedcohort.flower.server_rule import check_aggregation
 from fedcohort.flower.training import Training
 from fedcohort.selection.protocol import Selector
 
@@ -41,7 +42,8 @@ class CohortStrategy(Strategy):
         num_clients: Number of clients that will come; indices are kept for those that come late.
             None takes the number of a selector object, or else the clients there at the start.
         aggregation: "wrapped" for the aggregation of the strategy, or a name of
-            `fedcohort.flower.aggregator.RULES`: "paper" or "normalised".
+            `fedcohort.aggregation.registry.AGGREGATIONS` whose rule needs neither true success
+            rates nor the clients' learning rate.
         limits: Bounds that a reply must keep.
         loss_key: Metric in which clients report their loss, for selectors that use losses.
         close_early: Whether a round ends as soon as all clients have answered.
@@ -93,13 +95,13 @@ class CohortStrategy(Strategy):
     ) -> None:
         selection.check_selector(selector, keeps_state=folder is not None)
         cohort_size = selection.resolve_cohort_size(selector, cohort_size)
-        selection.check_requirements(selector, cohort_size, loss_key)
-        is_number_announced = num_clients is not None
-        num_clients = selection.resolve_num_clients(selector, num_clients, cohort_size)
-        check_choice("aggregation", aggregation, ["wrapped", *RULES])
-        check_strategy(strategy, aggregation, cohort_size)
         if deadline is not None:
             deadline = check_positive("deadline", deadline)
+        selection.check_requirements(selector, cohort_size, loss_key, deadline)
+        is_number_announced = num_clients is not None
+        num_clients = selection.resolve_num_clients(selector, num_clients, cohort_size)
+        check_aggregation(aggregation, folder)
+        check_strategy(strategy, aggregation, cohort_size)
         if folder is not None:
             check_folder("folder", Path(folder))
         elif resume or tensorboard:
@@ -136,7 +138,7 @@ class CohortStrategy(Strategy):
             self.registry,
             rules,
             history,
-            aggregation=aggregation,
+            aggregator=Aggregator(inner, aggregation, examples_key),
             cohort_size=cohort_size,
             enough=self.options.enough,
             pause=self.options.pause,

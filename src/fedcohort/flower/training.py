@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
@@ -10,44 +9,27 @@ import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 
-from fedcohort.arrays import Ints
+from fedcohort.arrays import Floats, Ints
 from fedcohort.flower.aggregator import Aggregate, Aggregator
 from fedcohort.flower.availability import wait_for_enough
 from fedcohort.flower.backoff import BackOff
 from fedcohort.flower.clients import ClientRegistry
+from fedcohort.flower.cohorts import (
+    AnsweredCohort,
+    AskedCohort,
+    describe_outcome,
+    seconds_waited,
+)
 from fedcohort.flower.history import ReplyHistory
 from fedcohort.flower.inner_strategy import InnerStrategy
 from fedcohort.flower.journal import Journal, Totals, round_row
 from fedcohort.flower.limits import ReplyRules
-from fedcohort.flower.models import Model, model_from_record
+from fedcohort.flower.models import model_from_record
 from fedcohort.flower.selection import inclusion_probabilities
 from fedcohort.flower.verdicts import Verdict, judge_training, rejected
-from fedcohort.selection.protocol import Cohort, Outcome, Selector
+from fedcohort.selection.protocol import Selector
 
 log = logging.getLogger("flwr.fedcohort")
-
-
-@dataclass
-class AskedCohort:
-    """A round that waits for its replies.
-
-    Attributes:
-        cohort: The clients that the selector chose.
-        messages: The messages to them, in the same order.
-        model: The model that the messages carry.
-        probabilities: Each client's probability of being asked, by name; None if not known.
-        started_at: When the round began.
-        paused: Seconds that the run paused before the round.
-        resting: Names of clients that are not asked because they were rejected too often.
-    """
-
-    cohort: Cohort
-    messages: list[Message]
-    model: Model
-    probabilities: dict[str, float] | None
-    started_at: float
-    paused: float
-    resting: list[str]
 
 
 class Training:
@@ -58,7 +40,7 @@ class Training:
         registry: The clients.
         rules: What a reply must keep.
         history: What earlier rounds taught about replies; it is shared with evaluation rounds.
-        aggregation: Name of the aggregation rule.
+        aggregator: Turns the models that arrived into the next model.
         cohort_size: Number of clients to ask in each round.
         enough: Number of clients that must be there before a round begins.
         pause: Longest time to wait for them, in seconds.
@@ -75,7 +57,7 @@ class Training:
         rules: ReplyRules,
         history: ReplyHistory,
         *,
-        aggregation: str,
+        aggregator: Aggregator,
         cohort_size: int,
         enough: int,
         pause: float,
@@ -85,7 +67,7 @@ class Training:
         self.registry = registry
         self.rules = rules
         self.history = history
-        self.aggregator = Aggregator(inner, aggregation, rules.examples_key)
+        self.aggregator = aggregator
         self.cohort_size = cohort_size
         self.enough = enough
         self.pause = pause
@@ -105,7 +87,7 @@ class Training:
         return self._selector
 
     def begin(
-        self, selector: Selector, totals: Totals, journal: Journal, memory: dict[str, Any]
+        self, selector: Selector, totals: Totals, journal: Journal, memory: dict[str, Any] | None
     ) -> None:
         """Set what a run begins with, or resumes with.
 
@@ -113,17 +95,24 @@ class Training:
             selector: The selector.
             totals: Counts over the rounds before.
             journal: Where the rounds are written.
-            memory: What `state_dict` returned; empty for a new run.
+            memory: What `state_dict` returned; None for a new run.
         """
+        rule_state = None if memory is None else memory.get("rule", {})
+        memory = memory or {}
         self._selector = selector
         self.totals = totals
         self.journal = journal
         self.back_off.load_state_dict(memory.get("back_off", {}))
         self.history.load_state_dict(memory.get("history", {}))
+        self.aggregator.begin(selector.num_clients, rule_state)
 
     def state_dict(self) -> dict[str, Any]:
         """Return what is remembered of replies, for `begin` to resume with."""
-        return {"back_off": self.back_off.state_dict(), "history": self.history.state_dict()}
+        return {
+            "back_off": self.back_off.state_dict(),
+            "history": self.history.state_dict(),
+            "rule": self.aggregator.state_dict(),
+        }
 
     def ask(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -161,10 +150,11 @@ class Training:
         verdicts = judge_training(
             asked.messages, by_message, asked.model, self.rules, self.history, clients
         )
+        waited = seconds_waited(asked.messages, by_message, verdicts, self._seconds_since(asked))
         aggregate = self._aggregate(server_round, asked, verdicts)
 
         self._record_verdicts(server_round, asked, verdicts)
-        self._update_selector(server_round, asked.cohort, verdicts)
+        self._update_selector(server_round, asked, verdicts, waited)
         self._write_journal(server_round, asked, verdicts, aggregate.error)
         return aggregate.arrays, aggregate.metrics
 
@@ -174,17 +164,14 @@ class Training:
         """Aggregate the replies that count, and reject those that the strategy cannot use."""
         # A client that came during the round takes part from the next round on.
         declared_examples = self.registry.examples[: self.selector.num_clients]
-        positions = []
-        for position, verdict in enumerate(verdicts):
-            if verdict.status == "arrived":
-                positions.append(position)
-                declared_examples[int(asked.cohort.clients[position])] = verdict.examples
+        answered = AnsweredCohort(asked.cohort, verdicts, asked.model, declared_examples)
+        for position in answered.arrived:
+            client = int(asked.cohort.clients[position])
+            declared_examples[client] = verdicts[position].examples
 
-        arrived = [verdicts[position] for position in positions]
-        aggregate = self.aggregator.aggregate(server_round, asked.model, arrived, declared_examples)
-        for left_out in aggregate.left_out:
-            reason = f"the strategy cannot aggregate it: {aggregate.error}"
-            verdicts[positions[left_out]] = rejected(reason)
+        aggregate = self.aggregator.aggregate(server_round, answered)
+        for position in aggregate.left_out:
+            verdicts[position] = rejected(f"the strategy cannot aggregate it: {aggregate.error}")
         return aggregate
 
     def _find_available(self, server_round: int) -> tuple[Ints | None, list[str]]:
@@ -238,16 +225,20 @@ class Training:
             self.registry.record_verdict(index, message.metadata.dst_node_id, verdict)
             self.back_off.record(self.registry.name(index), verdict.status, server_round)
 
-    def _update_selector(self, server_round: int, cohort: Cohort, verdicts: list[Verdict]) -> None:
+    def _update_selector(
+        self, server_round: int, asked: AskedCohort, verdicts: list[Verdict], waited: Floats
+    ) -> None:
         """Tell the selector who returned, unless trouble of the SuperLink hides it."""
         if any(verdict.status == "unknown" for verdict in verdicts):
             log.warning("round %d: the selector learns nothing from it", server_round)
             return
-        success = np.array([verdict.status == "arrived" for verdict in verdicts], dtype=np.bool_)
-        losses: Any = None
-        if self.rules.loss_key:
-            losses = np.array([verdict.loss for verdict in verdicts])
-        self.selector.update(Outcome(cohort, success, losses))
+        has_losses = self.rules.loss_key is not None
+        self.selector.update(describe_outcome(asked.cohort, verdicts, waited, has_losses))
+
+    def _seconds_since(self, asked: AskedCohort) -> float:
+        """Return how long a round took, at most until the deadline."""
+        seconds = monotonic() - asked.started_at
+        return seconds if self.deadline is None else min(seconds, self.deadline)
 
     def _write_journal(
         self, server_round: int, asked: AskedCohort, verdicts: list[Verdict], error: str

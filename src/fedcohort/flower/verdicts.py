@@ -33,6 +33,7 @@ class Verdict:
         model: The trained model; None unless the reply counts.
         examples: The number of examples that the client declared.
         loss: The loss that the client reported, NaN if none was asked for.
+        norm: Length of the update without arrays of whole numbers; NaN unless the reply counts.
     """
 
     status: str
@@ -42,6 +43,7 @@ class Verdict:
     model: Model | None = None
     examples: float = 0.0
     loss: float = float("nan")
+    norm: float = float("nan")
 
 
 def rejected(reason: str) -> Verdict:
@@ -75,7 +77,7 @@ def judge_training(
     for client, message in zip(clients, messages, strict=True):
         reply = replies.get(message.metadata.message_id)
         verdicts[client] = _judge_reply(message, reply, model, rules)
-    _reject_far_models(verdicts, model, rules.limits.norm_factor, history.norms)
+    _reject_far_models(verdicts, rules.limits.norm_factor, history.norms)
     _reject_many_examples(verdicts, rules, history.examples)
     _reject_odd_layouts(verdicts, history.training)
     return list(verdicts.values())
@@ -108,16 +110,15 @@ def _judge_reply(
         model=checked.model,
         examples=checked.examples,
         loss=checked.loss,
+        norm=distance(checked.model, model, counts_integers=False),
     )
 
 
-def _reject_far_models(
-    verdicts: dict[str, Verdict], model: Model, factor: float, norms: RecentMedian
-) -> None:
+def _reject_far_models(verdicts: dict[str, Verdict], factor: float, norms: RecentMedian) -> None:
     """Reject models that moved many times as far as the median client."""
 
     def measure(verdict: Verdict) -> float:
-        return distance(verdict.model or {}, model, counts_integers=False)
+        return verdict.norm
 
     def explain(norm: float, bound: float) -> str:
         return (

@@ -1,0 +1,119 @@
+"""A cohort on its way through a round: asked, then answered, then told to the selector."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from flwr.app import Message
+
+from fedcohort.arrays import Floats
+from fedcohort.checks import LARGEST_FLOAT
+from fedcohort.flower.models import Model
+from fedcohort.flower.verdicts import Verdict
+from fedcohort.selection.protocol import Cohort, Outcome
+
+ANSWERED = ("arrived", "stopped", "rejected", "failed")  # verdicts on a client's own reply
+
+
+@dataclass
+class AskedCohort:
+    """A round that waits for its replies.
+
+    Attributes:
+        cohort: The clients that the selector chose.
+        messages: The messages to them, in the same order.
+        model: The model that the messages carry.
+        probabilities: Each client's probability of being asked, by name; None if not known.
+        started_at: When the round began.
+        paused: Seconds that the run paused before the round.
+        resting: Names of clients that are not asked because they were rejected too often.
+    """
+
+    cohort: Cohort
+    messages: list[Message]
+    model: Model
+    probabilities: dict[str, float] | None
+    started_at: float
+    paused: float
+    resting: list[str]
+
+
+@dataclass(frozen=True, eq=False)
+class AnsweredCohort:
+    """A round whose replies are judged.
+
+    Attributes:
+        cohort: The clients that were asked.
+        verdicts: The verdicts on them, in the same order.
+        model: The model that was sent.
+        declared_examples: The number of examples of every client, None where it is unknown.
+    """
+
+    cohort: Cohort
+    verdicts: Sequence[Verdict]
+    model: Model
+    declared_examples: Sequence[float | None]
+
+    @property
+    def arrived(self) -> list[int]:
+        """Positions in the cohort of the clients whose reply counts."""
+        positions = []
+        for position, verdict in enumerate(self.verdicts):
+            if verdict.status == "arrived":
+                positions.append(position)
+        return positions
+
+
+def describe_outcome(
+    cohort: Cohort, verdicts: Sequence[Verdict], waited: Floats, has_losses: bool
+) -> Outcome:
+    """Return what the selector is told of a round.
+
+    Args:
+        cohort: The clients that were asked.
+        verdicts: The verdicts on them.
+        waited: Seconds that the server waited for each of them.
+        has_losses: Whether clients report a loss.
+    """
+    success = np.array([verdict.status == "arrived" for verdict in verdicts], dtype=np.bool_)
+    loss = None
+    if has_losses:
+        loss = np.array([verdict.loss for verdict in verdicts])
+    return Outcome(cohort, success, loss, seconds=waited, norm=update_norms(verdicts))
+
+
+def update_norms(verdicts: Sequence[Verdict]) -> Floats:
+    """Return the length of each update, nan where none arrived.
+
+    A length beyond the range of a float counts as the largest float.
+    """
+    norms = np.array([verdict.norm for verdict in verdicts], dtype=np.float64)
+    return np.minimum(norms, LARGEST_FLOAT)
+
+
+def seconds_waited(
+    messages: Sequence[Message],
+    replies: Mapping[str, Message],
+    verdicts: Sequence[Verdict],
+    round_seconds: float,
+) -> Floats:
+    """Return how long the server waited for each client, at most until the round ended.
+
+    A reply carries the time of the client's clock, which may be wrong. Therefore no time is
+    negative, and none is longer than the round.
+
+    Args:
+        messages: The messages that were sent.
+        replies: The replies by message id.
+        verdicts: The verdicts on the clients; of those that did not answer the round's end counts.
+        round_seconds: How long the round took.
+    """
+    waited: list[Any] = []
+    for message, verdict in zip(messages, verdicts, strict=True):
+        reply = replies.get(message.metadata.message_id)
+        if reply is None or verdict.status not in ANSWERED:
+            waited.append(round_seconds)
+        else:
+            waited.append(reply.metadata.created_at - message.metadata.created_at)
+    return np.clip(np.array(waited, dtype=np.float64), 0.0, max(0.0, round_seconds))
