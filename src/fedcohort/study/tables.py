@@ -92,7 +92,7 @@ def _percent(values: Sequence[float]) -> str:
 def _points(difference: Difference | None) -> str:
     """Return a difference in points with its interval; a star marks one that holds."""
     if difference is None:
-        return "0"
+        return "-"
     star = "*" if difference.holds else ""
     low, high = 100 * difference.low, 100 * difference.high
     return f"{100 * difference.mean:+.1f}{star} [{low:+.1f}, {high:+.1f}]"
@@ -151,17 +151,20 @@ def summary_row(
     differences: Mapping[Combination, Difference],
 ) -> Row:
     """Return the best combinations of a place, and the recipe beside the baseline."""
-    under_paper = [name for name in finals if name[1] == "paper"]
-    best_of_paper = max(under_paper, key=lambda name: float(np.mean(finals[name])))
     group = best_group(finals)
-    return {
+    row: Row = {
         **_words(place),
         label(BASELINE): _percent(finals[BASELINE]),
-        f"{label(RECIPE)}, points": _points(differences[RECIPE]),
+        f"{label(RECIPE)}, points": _points(differences.get(RECIPE)),
         "best": f"{label(group[0])} {_percent(finals[group[0]])}",
         "not told from the best": len(group) - 1,
-        "best under the paper's rule": f"{best_of_paper[0]} {_percent(finals[best_of_paper])}",
+        "best under the paper's rule": "-",
     }
+    under_paper = [name for name in finals if name[1] == "paper"]
+    if under_paper:
+        best = max(under_paper, key=lambda name: float(np.mean(finals[name])))
+        row["best under the paper's rule"] = f"{best[0]} {_percent(finals[best])}"
+    return row
 
 
 def rounds_row(place: Place, rows: Sequence[Row]) -> Row:
@@ -230,7 +233,7 @@ def worst_row(place: Place, worst: Mapping[Combination, list[float]]) -> Row:
     differences = compare_with(BASELINE, worst)
     row[label(BASELINE)] = _percent(worst[BASELINE])
     for name in (("random", "fedvarp"), RECIPE, ("fedcs", "normalised")):
-        row[f"{label(name)}, points"] = _points(differences[name])
+        row[f"{label(name)}, points"] = _points(differences.get(name))
     return row
 
 
