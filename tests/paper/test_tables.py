@@ -36,6 +36,7 @@ def test_fewer_rounds_than_the_papers_say_nothing_of_what_it_reached_later():
         ((inf, inf), inf, 0.45, "never", "never"),
         ((0.70, 0.72), 0.7146, "final", "71.00 ± 1.41", "71.46 (−0.46)"),
         ((0.70,), 0.69, "final", "70.00", "69.00 (+1.00)?"),
+        ((120.0, 122.0), 121.0, 0.45, "121 ± 1", "121 (+0)"),
     ],
 )
 def test_cells_read_as_in_a_table(seen, paper, quantity, left, right):
