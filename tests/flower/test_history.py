@@ -137,3 +137,9 @@ def test_counters_have_no_part_in_the_bound_of_the_median(clock):
     run = cohort_strategy(FedAvg(fraction_evaluate=0.0))
     run.start(grid, record(w=np.zeros(2), steps=np.array(0)), 2)
     assert run.training.totals.arrived == 6
+
+
+def test_of_an_even_number_of_clients_the_lower_of_the_middle_two_counts():
+    recent = RecentMedian()
+    recent.add({"a": 1.0, "b": 2.0, "c": 50.0, "d": 60.0}, inf)
+    assert recent.bound(10.0, {}) == 20.0

@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 from fakes import FakeGrid, answering, federation, grid_of, messages, record, silent
 from flwr.app import Error
-from helpers import INITIAL, assert_alike, cohort_strategy, fails, initial, journal, play
+from helpers import (
+    INITIAL,
+    RecordingSelector,
+    assert_alike,
+    cohort_strategy,
+    fails,
+    initial,
+    journal,
+    play,
+)
 from remote import RemoteGrid
 
 from fedcohort.flower import DeadlineGrid
@@ -273,3 +282,17 @@ def test_a_reply_that_the_superlink_cannot_hand_out_is_not_its_clients_failure(c
     sent = messages(11, 12)
     replies = list(DeadlineGrid(grid, 1.0).send_and_receive(sent))
     assert verdicts_by_node(sent, replies) == {11: "unknown", 12: "lost"}
+
+
+def test_a_selector_learns_nothing_from_a_round_that_is_known_in_part(clock, tmp_path, logged):
+    """Two clients answer at once; before the third does, the SuperLink is away for good."""
+    grid = federation(clock, 3)
+    grid.clients[102].delay = 4.0
+    grid.trouble = between(clock, PASSING["refused"], 2.0, 100.0)
+    selector = RecordingSelector(3, 3)
+    cohort_strategy(None, selector, None, folder=tmp_path).start(grid, initial(), num_rounds=1)
+    (row,) = journal(tmp_path)
+    statuses = [asked["status"] for asked in row["asked"]]
+    assert statuses == ["arrived", "arrived", "unknown"]
+    assert selector.outcomes == []
+    assert "WARNING: round 1: the selector learns nothing from it" in logged

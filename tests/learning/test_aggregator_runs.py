@@ -86,11 +86,9 @@ def play(aggregator, rng, models, rounds, singles):
             valid[4] = False
         change = rng.normal(size=(int(arrived.sum()), WEIGHTS))
         by_run = [{} for _ in RUNS]
-        job = 0
-        for run, place in zip(*np.nonzero(arrived), strict=True):
+        for update, (run, place) in zip(change, np.argwhere(arrived), strict=True):
             if valid[run, place]:
-                by_run[run][int(clients[run, place])] = change[job]
-            job += 1
+                by_run[run][int(clients[run, place])] = update
         for single, updates in zip(singles, by_run, strict=True):
             single.play(updates)
         nothing = np.full(clients.shape, np.nan)

@@ -174,3 +174,19 @@ def test_the_committed_study_is_drawn_again_from_its_tables(tmp_path):
     write(report, tmp_path)
     for name in ("volatility.md", "combinations.csv"):
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
+
+
+def test_a_kept_curve_has_the_mean_and_the_spread_over_seeds(tmp_path):
+    (block,) = blocks(["digits"], ["bernoulli"], ["iid"], **SMALL)
+    accuracy = np.full((4, 18), 0.5)
+    accuracy[2, :] = np.nan
+    accuracy[3, [2, 3]] = [0.6, 0.8]  # random with normalised averaging, two seeds
+    rows = runs._curve_rows(block, Comparison(tmp_path, block.config, {"accuracy": accuracy}))
+    own = [row for row in rows if (row["selector"], row["rule"]) == ("random", "normalised")]
+    assert [row["round"] for row in own] == [1, 2, 4]
+    assert [row["accuracy"] for row in own] == pytest.approx([0.5, 0.5, 0.7])
+    assert [row["sd"] for row in own] == pytest.approx([0.0, 0.0, 0.1 * 2**0.5])
+    others = [row for row in rows if (row["selector"], row["rule"]) == ("age", "fedvarp")]
+    assert [row["accuracy"] for row in others] == [0.5, 0.5, 0.5]
+    assert {row["dataset"] for row in rows} == {"digits"}
+    assert {row["partition"] for row in rows} == {"iid"}
