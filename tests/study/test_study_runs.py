@@ -11,6 +11,7 @@ from fedcohort.reports.report import write
 from fedcohort.study import runs
 from fedcohort.study.measures import curve, measure
 from fedcohort.study.page import make_report
+from fedcohort.study.tables import FIGURES
 from fedcohort.study.volatility import Block, blocks
 
 ROOT = Path(__file__).parents[2]
@@ -38,6 +39,44 @@ def test_the_study_has_every_combination_that_matters():
 def test_an_unknown_name_is_refused():
     with pytest.raises(ValueError, match="world must be one of"):
         list(blocks(["digits"], ["nowhere"]))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"selectors": ("age",)}, "selectors must contain 'random', got"),
+        ({"aggregations": ("paper",)}, "aggregations must contain 'normalised', got"),
+        ({"selectors": ("random",), "aggregations": ("normalised",)}, "must be more than"),
+        ({"seeds": 1}, "seeds must be at least 2, got 1"),
+    ],
+)
+def test_runs_that_cannot_be_compared_are_refused_before_they_are_trained(settings, message):
+    with pytest.raises(ValueError, match=message):
+        list(blocks(["digits"], ["bernoulli"], ["iid"], **settings))
+
+
+def test_a_report_of_few_combinations_leaves_out_what_is_not_there():
+    rows = []
+    for selector in ("random", "e3cs-0"):
+        for seed in (0.0, 1.0):
+            measures = dict.fromkeys(FIGURES, 0.5 + 0.1 * seed)
+            rows.append(
+                {
+                    "dataset": "digits",
+                    "world": "bernoulli",
+                    "partition": "iid",
+                    "selector": selector,
+                    "rule": "normalised",
+                    "seed": seed,
+                    "target": 0.5,
+                    **measures,
+                }
+            )
+    report = make_report(rows, [])
+    (row,) = report.tables["Final accuracy, by data, world and partition"]
+    assert row["age + fedvarp, points"] == "-"
+    assert row["best under the paper's rule"] == "-"
+    assert row["random + normalised"] == "55.0"
 
 
 def test_measures_by_hand(tmp_path):

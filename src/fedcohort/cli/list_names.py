@@ -9,6 +9,7 @@ from rich.markup import escape
 from fedcohort.aggregation.registry import AGGREGATIONS
 from fedcohort.bench import BENCHES
 from fedcohort.cli.console import console, print_json
+from fedcohort.cli.study import STUDIES
 from fedcohort.data import DATASETS, PARTITIONS
 from fedcohort.paper.artefacts import ARTEFACTS
 from fedcohort.references import installed_names
@@ -30,8 +31,9 @@ def list_names(
 ) -> None:
     """List everything that has a name.
 
-    Selectors, samplers, worlds, data sets, partitions, models, aggregations, experiments and
-    benchmarks. Names that another installed package registers have its name in brackets.
+    Selectors, samplers, worlds, data sets, partitions, models, aggregations, experiments,
+    studies and benchmarks. Names that another installed package registers have its name in
+    brackets.
 
     Example: fedcohort list --json
     """
@@ -44,6 +46,7 @@ def list_names(
         "models": _model_names(),
         "aggregations": AGGREGATIONS,
         "experiments": ARTEFACTS,
+        "studies": STUDIES,
         "benchmarks": BENCHES,
     }
     installed = {title: installed_names(kind) for title, kind in KINDS.items()}

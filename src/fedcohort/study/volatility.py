@@ -122,4 +122,19 @@ def blocks(
                 }
                 # The memory of updates is large, and a block is short.
                 settings.setdefault("checkpoint_every", settings["rounds"])
-                yield Block(task, world, partition, ComparisonConfig.from_dict(settings))
+                config = ComparisonConfig.from_dict(settings)
+                _check_comparable(config)
+                yield Block(task, world, partition, config)
+
+
+def _check_comparable(config: ComparisonConfig) -> None:
+    """Refuse runs that could not be compared: no baseline, nothing beside it, or one seed."""
+    selector, rule = BASELINE
+    if selector not in config.selectors:
+        raise ValueError(f"selectors must contain {selector!r}, got {config.selectors}")
+    if rule not in config.aggregations:
+        raise ValueError(f"aggregations must contain {rule!r}, got {config.aggregations}")
+    if len(config.selectors) * len(config.aggregations) < 2:
+        raise ValueError("selectors and aggregations must be more than the baseline, got it alone")
+    if config.seeds < 2:
+        raise ValueError(f"seeds must be at least 2, got {config.seeds}")

@@ -1,0 +1,259 @@
+"""The tables of the study: each function returns one row, or the rows of one table."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from fedcohort.study.analysis import (
+    Combination,
+    Difference,
+    best_group,
+    compare_rules,
+    compare_with,
+)
+from fedcohort.study.measures import Row
+from fedcohort.study.volatility import BASELINE, PARTITION_NAMES, WORLD_NAMES
+
+Place = tuple[str, str, str]  # data set, world and partition
+RECIPE: Combination = ("age", "fedvarp")
+OVERVIEW: tuple[Combination, ...] = (
+    ("random", "fedvarp"),
+    ("random", "mifa"),
+    ("f3ast", "mifa"),
+    RECIPE,
+    ("e3cs-0.5", "normalised"),
+    ("e3cs-inc", "normalised"),
+    ("f3ast", "normalised"),
+    ("age", "normalised"),
+    ("fedcs", "normalised"),
+    ("oort", "normalised"),
+    ("random", "inverse-normalised"),
+    ("random", "fedau"),
+    ("random", "paper"),
+    ("e3cs-0.5", "paper"),
+)
+TIMED: tuple[Combination, ...] = (
+    RECIPE,
+    ("random", "fedvarp"),
+    ("f3ast", "fedvarp"),
+    ("random", "mifa"),
+    ("e3cs-0.5", "normalised"),
+    ("e3cs-0.5", "paper"),
+)
+FIGURES = (
+    "final",
+    "rounds_to_target",
+    "client_steps_to_target",
+    "seconds_to_target",
+    "worst_class",
+    "worst_label",
+    "success",
+    "wasted_share",
+    "megabytes",
+    "memory_megabytes",
+)
+
+
+def by_place(rows: Sequence[Row]) -> dict[Place, list[Row]]:
+    """Return the rows of each data set, world and partition."""
+    places: dict[Place, list[Row]] = defaultdict(list)
+    for row in rows:
+        places[row["dataset"], row["world"], row["partition"]].append(row)
+    return dict(places)
+
+
+def values_by_combination(rows: Sequence[Row], name: str) -> dict[Combination, list[float]]:
+    """Return one value per seed, in the order of the seeds, by combination."""
+    values: dict[Combination, list[float]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: row["seed"]):
+        values[row["selector"], row["rule"]].append(float(row[name]))
+    return dict(values)
+
+
+def _words(place: Place) -> dict[str, str]:
+    dataset, world, partition = place
+    return {
+        "data": dataset,
+        "world": WORLD_NAMES[world],
+        "partition": PARTITION_NAMES[partition],
+    }
+
+
+def label(combination: Combination) -> str:
+    """Return the name of a combination in tables and figures."""
+    return " + ".join(combination)
+
+
+def _percent(values: Sequence[float]) -> str:
+    return f"{100 * float(np.mean(values)):.1f}"
+
+
+def _points(difference: Difference | None) -> str:
+    """Return a difference in points with its interval; a star marks one that holds."""
+    if difference is None:
+        return "-"
+    star = "*" if difference.holds else ""
+    low, high = 100 * difference.low, 100 * difference.high
+    return f"{100 * difference.mean:+.1f}{star} [{low:+.1f}, {high:+.1f}]"
+
+
+def overview_rows(
+    partition: str, differences: Mapping[Place, Mapping[Combination, Difference]]
+) -> list[Row]:
+    """Return how some combinations compare with the baseline over all cases of a partition."""
+    rows = []
+    for combination in OVERVIEW:
+        found = []
+        for place, own in differences.items():
+            if place[2] == partition and combination in own:
+                found.append(own[combination])
+        if not found:
+            continue
+        points = [100 * difference.mean for difference in found]
+        decided = [difference.mean for difference in found if difference.holds]
+        rows.append(
+            {
+                "partition": PARTITION_NAMES[partition],
+                "combination": label(combination),
+                "cases": len(found),
+                "mean, points": f"{float(np.mean(points)):+.1f}",
+                "lowest": f"{min(points):+.1f}",
+                "highest": f"{max(points):+.1f}",
+                "ahead": sum(mean > 0 for mean in decided),
+                "behind": sum(mean < 0 for mean in decided),
+            }
+        )
+    return rows
+
+
+def mean_rows(
+    partition: str, differences: Mapping[Place, Mapping[Combination, Difference]]
+) -> list[Row]:
+    """Return the mean difference of every rule with uniform selection, by data set."""
+    points: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for (dataset, _, own_partition), own in differences.items():
+        for (selector, rule), difference in own.items():
+            if own_partition == partition and selector == BASELINE[0]:
+                points[rule][dataset].append(100 * difference.mean)
+    rows = []
+    for rule, by_dataset in points.items():
+        row: Row = {"partition": PARTITION_NAMES[partition], "rule": rule}
+        for dataset, values in by_dataset.items():
+            row[dataset] = f"{float(np.mean(values)):+.1f}"
+        rows.append(row)
+    return rows
+
+
+def summary_row(
+    place: Place,
+    finals: Mapping[Combination, list[float]],
+    differences: Mapping[Combination, Difference],
+) -> Row:
+    """Return the best combinations of a place, and the recipe beside the baseline."""
+    group = best_group(finals)
+    row: Row = {
+        **_words(place),
+        label(BASELINE): _percent(finals[BASELINE]),
+        f"{label(RECIPE)}, points": _points(differences.get(RECIPE)),
+        "best": f"{label(group[0])} {_percent(finals[group[0]])}",
+        "not told from the best": len(group) - 1,
+        "best under the paper's rule": "-",
+    }
+    under_paper = [name for name in finals if name[1] == "paper"]
+    if under_paper:
+        best = max(under_paper, key=lambda name: float(np.mean(finals[name])))
+        row["best under the paper's rule"] = f"{best[0]} {_percent(finals[best])}"
+    return row
+
+
+def rounds_row(place: Place, rows: Sequence[Row]) -> Row:
+    """Return how many rounds the baseline needs, and others as a multiple of that.
+
+    Combinations that miss the target with some seed are left out of the comparison.
+    """
+    logs = {}
+    for name, rounds in values_by_combination(rows, "rounds_to_target").items():
+        if not np.isnan(rounds).any():
+            logs[name] = np.log(rounds).tolist()
+    row: Row = {**_words(place), "target, %": f"{100 * rows[0]['target']:g}"}
+    if BASELINE not in logs or len(logs) < 2:
+        return row | {label(BASELINE): "never"} | dict.fromkeys(map(label, TIMED), "-")
+    row[label(BASELINE)] = f"{float(np.exp(np.mean(logs[BASELINE]))):.0f}"
+    differences = compare_with(BASELINE, logs)
+    for name in TIMED:
+        row[label(name)] = _ratio(differences[name]) if name in differences else "never"
+    return row
+
+
+def _ratio(difference: Difference) -> str:
+    """Return a difference of logarithms as a ratio; a star marks one that holds."""
+    star = "*" if difference.holds else ""
+    low, high = np.exp([difference.low, difference.high])
+    return f"{float(np.exp(difference.mean)):.2f}{star} [{low:.2f}, {high:.2f}]"
+
+
+def average_rule_row(place: Place, finals: Mapping[Combination, list[float]]) -> Row:
+    """Return every rule beside the baseline's, averaged over all selectors."""
+    row: Row = dict(_words(place))
+    for rule, difference in compare_rules(BASELINE[1], finals).items():
+        row[rule] = _points(difference)
+    return row
+
+
+def rule_row(
+    place: Place,
+    finals: Mapping[Combination, list[float]],
+    differences: Mapping[Combination, Difference],
+) -> Row:
+    """Return every rule beside the baseline's, with uniform selection."""
+    row: Row = dict(_words(place))
+    for selector, rule in finals:
+        if selector == BASELINE[0] and rule != BASELINE[1]:
+            row[rule] = _points(differences[selector, rule])
+    return row
+
+
+def selector_row(
+    place: Place,
+    finals: Mapping[Combination, list[float]],
+    differences: Mapping[Combination, Difference],
+) -> Row:
+    """Return every selector beside uniform selection, with normalised averaging."""
+    row: Row = dict(_words(place))
+    for selector, rule in finals:
+        if rule == BASELINE[1] and selector != BASELINE[0]:
+            row[selector] = _points(differences[selector, rule])
+    return row
+
+
+def worst_row(place: Place, worst: Mapping[Combination, list[float]]) -> Row:
+    """Return the accuracy of the worst class of clients, for some combinations."""
+    row: Row = dict(_words(place))
+    differences = compare_with(BASELINE, worst)
+    row[label(BASELINE)] = _percent(worst[BASELINE])
+    for name in (("random", "fedvarp"), RECIPE, ("fedcs", "normalised")):
+        row[f"{label(name)}, points"] = _points(differences.get(name))
+    return row
+
+
+def combination_rows(
+    places: Mapping[Place, Sequence[Row]],
+    differences: Mapping[Place, Mapping[Combination, Difference]],
+) -> list[Row]:
+    """Return the mean of every measure and the difference in final accuracy, for programs."""
+    rows = []
+    for place, own in places.items():
+        measures = {name: values_by_combination(own, name) for name in FIGURES}
+        for selector, rule in measures["final"]:
+            row: Row = dict(zip(("dataset", "world", "partition"), place, strict=True))
+            row |= {"selector": selector, "rule": rule}
+            for name, values in measures.items():
+                row[name] = f"{float(np.mean(values[selector, rule])):.6g}"
+            difference = differences[place].get((selector, rule), Difference(0, 0, 0, 1.0))
+            row["final_difference"] = f"{difference.mean:.6g}"
+            row["low"] = f"{difference.low:.6g}"
+            row["high"] = f"{difference.high:.6g}"
+            row["p_value"] = f"{difference.p_value:.3g}"
+            rows.append(row)
+    return rows
