@@ -250,9 +250,8 @@ def by_fedvarp(rows):
         came = [name for name, status in fates(row).items() if status == "arrived"]
         said |= {name: CLIENTS[name]["examples"] for name in came}
         total = sum(said.values()) * len(row["probabilities"]) / len(said)
-        news = sum(
-            said[name] * (CLIENTS[name]["number"] - remembered.get(name, 0)) for name in came
-        )
+        number = {name: CLIENTS[name]["number"] for name in came}
+        news = sum(said[name] * (number[name] - remembered.get(name, 0)) for name in came)
         average = sum(said[name] * update for name, update in remembered.items()) / total
         model += news / sum(said[name] for name in came) + average
         remembered |= number
