@@ -2,6 +2,7 @@
 
 import cli_mutants
 import flower_mutants
+import fresh_mutants
 import lab_mutants
 import paper_mutants
 import reports_mutants
@@ -18,4 +19,5 @@ MUTANTS = (
     *reports_mutants.MUTANTS,
     *cli_mutants.MUTANTS,
     *world_mutants.MUTANTS,
+    *fresh_mutants.MUTANTS,
 )

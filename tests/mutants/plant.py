@@ -1,8 +1,8 @@
 """Plant one bug after the other and see whether its tests fail: `make mutants`.
 
 Each bug is planted in a copy of `src`, which `PYTHONPATH` puts before the installed package. A bug
-is caught if a test fails or runs past the time limit. Words on the command line choose the bugs
-whose name or file contains one of them.
+is caught if a test fails or runs past the time limit. Of a folder of tests only the quick ones are
+run. Words on the command line choose the bugs whose name or file contains one of them.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from mutant import ROOT, SOURCE, Mutant
 PASSED = 0
 FAILED = 1
 INTERRUPTED = 2  # a test file could not be imported
+QUICK = "not slow and not deployment and not packaging"
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ def run_tests(tests: Sequence[str], source: Path, limit: float) -> tuple[int | N
         }
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-rfE", "--tb=no"]
         command += ["-p", "no:cacheprovider", *tests]
+        if any((ROOT / test).is_dir() for test in tests):  # slow tests would take too long
+            command += ["-m", QUICK]
         try:
             done = subprocess.run(
                 command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=limit
