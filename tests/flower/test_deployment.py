@@ -243,6 +243,49 @@ def test_a_killed_superlink_is_started_again_and_the_run_resumes(lab, tmp_path):
     assert_nothing_left(lab)
 
 
+def by_fedvarp(rows):
+    """FedVARP by hand: a client's update is its number in every round."""
+    model, said, remembered = 0.0, {}, {}
+    for row in rows:
+        came = [name for name, status in fates(row).items() if status == "arrived"]
+        said |= {name: CLIENTS[name]["examples"] for name in came}
+        total = sum(said.values()) * len(row["probabilities"]) / len(said)
+        number = {name: CLIENTS[name]["number"] for name in came}
+        news = sum(said[name] * (number[name] - remembered.get(name, 0)) for name in came)
+        average = sum(said[name] * update for name, update in remembered.items()) / total
+        model += news / sum(said[name] for name in came) + average
+        remembered |= number
+    return model
+
+
+def test_the_last_updates_of_all_clients_survive_the_death_of_the_server(lab, tmp_path):
+    config = {"clients": 4, "cohort": 2, "seed": 5, "rounds": 4, "trouble": "none"}
+    config |= {"aggregation": "fedvarp", "deadline": 3 * DEADLINE}
+    with Run(lab, tmp_path / "whole", config) as whole:
+        assert whole.end() == "finished:completed", whole.log()
+
+    with Run(lab, tmp_path / "cut", config, hold=(2,)) as cut:
+        until(lambda: (state := cut.saved()) and state["round"] == 2, "the checkpoint", cut.log)
+        lab.kill("superlink")  # and the server app with it
+        lab.start_link()
+    assert not (tmp_path / "cut/final.json").exists()
+    with Run(lab, tmp_path / "cut", config | {"resume": True}) as run:
+        assert run.end() == "finished:completed", run.log()
+
+    assert f"resumed after round 2 from {tmp_path / 'cut'}" in run.log()
+    assert {status for row in run.rows for status in fates(row).values()} == {"arrived"}
+    assert_model(whole, by_fedvarp(whole.rows))
+    assert [fates(row) for row in run.rows] == [fates(row) for row in whole.rows]
+    np.testing.assert_array_equal(run.saved()["model"]["w"], whole.saved()["model"]["w"])
+    files = [
+        {path.name: path.read_bytes() for path in (tmp_path / name / "memory").iterdir()}
+        for name in ("whole", "cut")
+    ]
+    assert files[0] == files[1]
+    assert len(run.saved()["replies"]["rule"]["memory"]) >= 3
+    assert_nothing_left(lab)
+
+
 def test_a_killed_supernode_is_lost_once_and_comes_back_with_its_weight(lab, tmp_path):
     """Last on this federation, because Flower lists the dead node for another minute.
 

@@ -41,6 +41,15 @@ def test_selectors_that_rank_by_length_get_it(clock):
     np.testing.assert_allclose(strategy.selector.norms, wanted)
 
 
+def test_a_length_beyond_the_range_of_floats_does_not_end_the_run(clock):
+    selector = OptimalSampling(2, 2, data_sizes=np.ones(2), rng=0)
+    strategy = cohort_strategy(selector=selector, cohort_size=2)
+    # Both move half way from -1e200, and the square of that is infinite.
+    strategy.start(federation(clock, 2), record(w=[-1e200]), num_rounds=2)
+    assert strategy.training.totals.arrived == 4
+    assert np.isfinite(strategy.selector.norms).all()
+
+
 def test_selectors_that_rank_by_time_get_it(clock):
     grid = federation(clock, 4, lambda client, round: client == 3)
     for client, delay in zip(grid.clients.values(), (1.0, 2.0, 60.0, 3.0), strict=True):

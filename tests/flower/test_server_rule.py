@@ -95,8 +95,8 @@ def test_trouble_of_the_superlink_is_no_failure_of_the_client(name):
     by_trouble, unasked = ServerRule(name), ServerRule(name)
     by_trouble.begin(8, None)
     unasked.begin(8, None)
-    by_trouble.learn(answered(Verdict("unknown"), Verdict("unknown")), [])
-    unasked.learn(answered(clients=()), [])
+    by_trouble.learn(1, answered(Verdict("unknown"), Verdict("unknown")), [])
+    unasked.learn(1, answered(clients=()), [])
     np.testing.assert_equal(by_trouble.state_dict(), unasked.state_dict())
 
 
@@ -203,11 +203,12 @@ def test_rules_that_need_more_than_a_server_knows_are_refused(name, lacks):
         cohort_strategy(aggregation=name)
 
 
-@pytest.mark.parametrize("name", ["paper", "fedau"])
-def test_rules_equal_averaging_when_everybody_returns_in_the_first_round(clock, name):
+@pytest.mark.parametrize("name", ["paper", "fedau", "mifa", "fedvarp"])
+def test_rules_equal_averaging_when_everybody_returns_in_the_first_round(clock, tmp_path, name):
     models = []
     for aggregation in ("normalised", name):
-        strategy = cohort_strategy(aggregation=aggregation, cohort_size=3)
+        folder = tmp_path / aggregation
+        strategy = cohort_strategy(aggregation=aggregation, cohort_size=3, folder=folder)
         models.append(strategy.start(federation(clock, 3), initial(), num_rounds=1).arrays)
     for array in ("w", "b"):
         np.testing.assert_allclose(models[1][array].numpy(), models[0][array].numpy(), rtol=1e-12)

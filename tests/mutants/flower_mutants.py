@@ -46,6 +46,27 @@ MUTANTS = (
         ("tests/flower/test_server_rule.py",),
     ),
     Mutant(
+        "what arrived is not taken from the average of what is remembered",
+        "flower/server_rule.py",
+        "coefficients[arrived] -= ",
+        "coefficients[arrived] -= 0 * ",
+        ("tests/flower/test_update_memory.py",),
+    ),
+    Mutant(
+        "the files of the checkpoint before are removed",
+        "flower/update_memory.py",
+        "named = [*self._saved.items(), *self._saved_before.items()]",
+        "named = [*self._saved.items()]",
+        ("tests/flower/test_update_memory.py",),
+    ),
+    Mutant(
+        "the last save of a run counts as a second checkpoint",
+        "flower/update_memory.py",
+        "if server_round != self._saved_round:",
+        "if True:",
+        ("tests/flower/test_update_memory.py",),
+    ),
+    Mutant(
         "an update that was left out counts for a rule",
         "flower/aggregator.py",
         "is_used and place not in outcome.left_out",

@@ -245,7 +245,7 @@ def test_an_interrupt_ends_with_code_130_and_says_how_to_go_on(call, monkeypatch
     monkeypatch.setattr(training.Training, "complete", interrupted)
     code, out, err = call("table3", "--dataset", "digits", "--out", "run")
     assert (code, out) == (130, "")
-    assert "`reproduce` goes on with the same command" in err
+    assert "`reproduce` and `study` go on with the same command" in err
 
 
 def test_out_that_is_a_file_is_refused(call):

@@ -26,7 +26,7 @@ from fedcohort.references import describe_own_error
 MISTAKE = 2
 INTERRUPTED = 130
 INTERRUPTION = (
-    "interrupted; `reproduce` goes on with the same command, `compare` with --resume, "
+    "interrupted; `reproduce` and `study` go on with the same command, `compare` with --resume, "
     "anything else starts anew"
 )
 EXTRAS = {  # the modules that each extra installs

@@ -11,7 +11,11 @@ from fedcohort.flower.models import Model, cast_array
 
 
 def apply_weights(
-    model: Model, trained: Sequence[Model], weights: Floats, normalises: bool
+    model: Model,
+    trained: Sequence[Model],
+    weights: Floats,
+    normalises: bool,
+    remembered: Model | None = None,
 ) -> Model:
     """Return the next model by a rule's weights. If no model arrived, the model stays.
 
@@ -20,19 +24,27 @@ def apply_weights(
         trained: The models Theta_i that arrived.
         weights: Weight of each of their updates.
         normalises: Whether the weights are divided by their sum.
+        remembered: What updates of other rounds add to the model, in float64; None for nothing.
 
     Returns:
         The new model, in the types of the current one. Whole numbers are rounded.
     """
-    total = float(weights.sum())
-    divisor = total if normalises and total > 0 else 1.0
+    divisor = sum_of_weights(weights, normalises)
     new = {}
     for name, current in model.items():
         exact = _exact_type(current)
         change = np.asarray(_step(name, model, trained, weights) / divisor)
+        if remembered is not None:
+            change = change + remembered[name]
         moved = current.astype(exact) + cast_array(exact, change)
         new[name] = np.asarray(moved).astype(current.dtype)
     return new
+
+
+def sum_of_weights(weights: Floats, normalises: bool) -> float:
+    """Return what a rule divides by: the sum of its weights, or 1 if it does not normalise."""
+    total = float(weights.sum())
+    return total if normalises and total > 0 else 1.0
 
 
 def _step(name: str, model: Model, trained: Sequence[Model], weights: Floats) -> npt.NDArray[Any]:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
@@ -15,6 +16,7 @@ from fedcohort.flower.models import Model, is_finite, record_from_model
 from fedcohort.flower.server_rule import ServerRule
 from fedcohort.flower.subsets import find_working_subset
 from fedcohort.flower.text import describe_error, printable
+from fedcohort.flower.update_memory import UpdateMemory
 
 log = logging.getLogger("flwr.fedcohort")
 Returned = TypeVar("Returned")
@@ -110,30 +112,43 @@ class Aggregator:
         inner: The wrapped strategy.
         aggregation: "wrapped" for the strategy's own, or a name of `AGGREGATIONS`.
         examples_key: Metric that holds the number of examples.
+        folder: Folder of the run, for rules that remember updates; None if there is none.
 
     Attributes:
         rule: The aggregation rule; None if the strategy aggregates.
     """
 
-    def __init__(self, inner: InnerStrategy, aggregation: str, examples_key: str) -> None:
+    def __init__(
+        self,
+        inner: InnerStrategy,
+        aggregation: str,
+        examples_key: str,
+        folder: Path | None = None,
+    ) -> None:
         self.inner = inner
         self.examples_key = examples_key
         self.rule: ServerRule | None = None
         if aggregation != "wrapped":
-            self.rule = ServerRule(aggregation)
+            self.rule = ServerRule(aggregation, folder)
 
-    def begin(self, num_clients: int, state: dict[str, Any] | None) -> None:
+    @property
+    def memory(self) -> UpdateMemory | None:
+        """The last update of every client; None if they are not remembered."""
+        return self.rule.memory if self.rule else None
+
+    def begin(self, num_clients: int, state: dict[str, Any] | None, server_round: int = 0) -> None:
         """Begin with this many clients, or where `state_dict` was called.
 
         Args:
             num_clients: Number of clients of a new run.
             state: What `state_dict` returned; None for a new run.
+            server_round: The round after which the state was taken.
 
         Raises:
             ValueError: If the state is not one of this aggregation.
         """
         if self.rule is not None:
-            self.rule.begin(num_clients, state)
+            self.rule.begin(num_clients, state, server_round)
 
     def state_dict(self) -> dict[str, Any]:
         """Return what the rule has learnt; nothing if the strategy aggregates."""
@@ -158,7 +173,7 @@ class Aggregator:
         if self.rule is not None:
             is_used = outcome.arrays is not None
             counted = [place for place in arrived if is_used and place not in outcome.left_out]
-            self.rule.learn(answered, counted)
+            self.rule.learn(server_round, answered, counted)
         return outcome
 
     def _aggregate_what_works(

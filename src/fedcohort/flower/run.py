@@ -62,6 +62,7 @@ class Run:
         self.options = options
         self.registry = training.registry
         self.inner = training.inner
+        self.memory = training.aggregator.memory
         self.grid = grid
         self.deadline_grid = DeadlineGrid(
             grid,
@@ -144,6 +145,8 @@ class Run:
         if options.folder:
             self._check_space(options.folder, initial)
             model = model_from_record(initial)
+            if self.memory is not None:
+                self.memory.prepare(model)
             state = checkpoint.load(options.folder, options.resume, model, options.from_previous)
         if state is None:
             self._announce(self.num_rounds)  # so that `fedcohort watch` works while clients connect
@@ -154,6 +157,8 @@ class Run:
 
         self._gather_clients(is_resumed=state is not None and state["round"] > 0)
         num_clients = len(self.registry)
+        if self.memory is not None:
+            self.memory.check_space(num_clients, options.cohort_size)
         if state is not None:
             with checkpoint.restoring(options.folder):
                 num_clients = check_int("num_clients", state["selector"].get("num_clients", 0), 0)
@@ -182,7 +187,7 @@ class Run:
         journal = Journal(options.folder, done, options.tensorboard, options.from_previous)
         memory = None if state is None else state.get("replies", {})
         with checkpoint.restoring(options.folder):
-            self.training.begin(selector, totals, journal, memory)
+            self.training.begin(selector, totals, journal, memory, done)
         self._announce(max(self.num_rounds, done))
         if state is None:
             self._save(0, arrays)  # Before any line of the journal: without it, a run begins anew.
@@ -248,6 +253,8 @@ class Run:
             "about": self.options.fixed,
         }
         checkpoint.save(self.options.folder, state)
+        if self.memory is not None:
+            self.memory.on_checkpoint(server_round)
 
     @contextmanager
     def _clean_up(self) -> Iterator[None]:

@@ -5,20 +5,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from flwr.serverapp.exception import AggregationError
 
 from fedcohort.aggregation.base import Arrivals, Rule, Setting
 from fedcohort.aggregation.registry import AGGREGATIONS
+from fedcohort.arrays import Floats
 from fedcohort.checks import check_choice, check_int
-from fedcohort.flower.aggregation import apply_weights, data_shares
+from fedcohort.flower.aggregation import apply_weights, data_shares, sum_of_weights
 from fedcohort.flower.cohorts import AnsweredCohort, update_norms
 from fedcohort.flower.models import Model
+from fedcohort.flower.update_memory import LARGEST_UPDATE, UpdateMemory
 
 
 def check_aggregation(aggregation: str, folder: str | Path | None) -> None:
     """Check that Flower can give an aggregation all that it needs.
 
     Raises:
-        ValueError: If the name is unknown, or the rule needs what a server does not know.
+        ValueError: If the name is unknown, the rule needs what a server does not know, or it
+            remembers updates and there is no folder for them.
     """
     check_choice("aggregation", aggregation, ["wrapped", *AGGREGATIONS])
     if aggregation == "wrapped":
@@ -30,10 +34,10 @@ def check_aggregation(aggregation: str, folder: str | Path | None) -> None:
             f"aggregation must not need what a Flower server does not know, "
             f"got {aggregation!r}: {error}"
         ) from None
-    if rule.remembers_updates:
+    if rule.remembers_updates and folder is None:
         raise ValueError(
-            f"aggregation must not need the last update of every client on Flower, "
-            f"got {aggregation!r}"
+            f"folder must be given for aggregation {aggregation!r}, "
+            "which keeps the last update of every client there, got None"
         )
 
 
@@ -42,19 +46,28 @@ class ServerRule:
 
     Args:
         aggregation: A name of `AGGREGATIONS` that `check_aggregation` accepts.
+        folder: Folder of the run; None if there is none.
+
+    Attributes:
+        rule: The rule.
+        memory: The last update of every client; None if the rule does not remember updates.
     """
 
-    def __init__(self, aggregation: str) -> None:
+    def __init__(self, aggregation: str, folder: Path | None = None) -> None:
         self.aggregation = aggregation
         self.rule = self._make(0)
+        self.memory: UpdateMemory | None = None
+        if self.rule.remembers_updates and folder is not None:
+            self.memory = UpdateMemory(folder)
 
-    def begin(self, num_clients: int, state: dict[str, Any] | None) -> None:
+    def begin(self, num_clients: int, state: dict[str, Any] | None, server_round: int = 0) -> None:
         """Begin with clients of which nothing is known, or where a state was taken.
 
         Args:
             num_clients: Number of clients of a new run.
             state: What `state_dict` returned; None for a new run. It may be empty for rules that
                 learn nothing: older checkpoints do not have it.
+            server_round: The round after which the state was taken.
 
         Raises:
             ValueError: If the state is not one of this rule.
@@ -64,10 +77,15 @@ class ServerRule:
         self.rule = self._make(num_clients)
         if state is not None:
             self.rule.load_state_dict(state.get("arrays", {}))
+        if self.memory is not None:
+            self.memory.begin(server_round, None if state is None else state["memory"])
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what the rule has learnt."""
-        return {"num_clients": self.rule.num_clients, "arrays": self.rule.state_dict()}
+        """Return what the rule has learnt, and which updates it remembers."""
+        state = {"num_clients": self.rule.num_clients, "arrays": self.rule.state_dict()}
+        if self.memory is not None:
+            state["memory"] = self.memory.state_dict()
+        return state
 
     def grow(self, num_clients: int) -> None:
         """Let clients join until there are this many."""
@@ -80,17 +98,51 @@ class ServerRule:
         Args:
             answered: The round.
             counted: Positions in the cohort of the updates that count.
+
+        Raises:
+            AggregationError: If an update is too long to be remembered.
         """
         trained = []
         for position in counted:
             trained.append(answered.verdicts[position].model or {})
         arrivals = describe_arrivals(answered, counted)
         weights = self.rule.weigh(arrivals)[arrivals.valid]
-        return apply_weights(answered.model, trained, weights, self.rule.normalises)
+        remembered = self._remembered(answered, counted, weights)
+        return apply_weights(answered.model, trained, weights, self.rule.normalises, remembered)
 
-    def learn(self, answered: AnsweredCohort, counted: Sequence[int]) -> None:
-        """Learn from a round, also from one in which nothing counts."""
+    def learn(self, server_round: int, answered: AnsweredCohort, counted: Sequence[int]) -> None:
+        """Learn from a round, also from one in which nothing counts.
+
+        Args:
+            server_round: The round, counted from 1.
+            answered: The round's cohort and the verdicts on it.
+            counted: Positions in the cohort of the updates that count.
+        """
         self.rule.learn(describe_arrivals(answered, counted))
+        if self.memory is None:
+            return
+        for position in counted:
+            client = int(answered.cohort.clients[position])
+            trained = answered.verdicts[position].model or {}
+            self.memory.store(server_round, client, answered.model, trained)
+
+    def _remembered(
+        self, answered: AnsweredCohort, counted: Sequence[int], weights: Floats
+    ) -> Model | None:
+        """Return what remembered updates add to the model; None for rules without memory.
+
+        A rule adds the average of y over all clients, and takes d_i - y_i instead of d_i for
+        those that arrived. So y_j counts share_j, less the weight of its client's new update.
+        """
+        if self.memory is None:
+            return None
+        longest = max([answered.verdicts[position].norm for position in counted], default=0.0)
+        if not longest <= LARGEST_UPDATE:
+            raise AggregationError(f"an update of length {longest:g} is too long for float32")
+        coefficients = data_shares(answered.declared_examples)
+        arrived = answered.cohort.clients[list(counted)]
+        coefficients[arrived] -= weights / sum_of_weights(weights, self.rule.normalises)
+        return self.memory.combine(coefficients)
 
     def _make(self, num_clients: int) -> Rule:
         return AGGREGATIONS[self.aggregation](Setting(num_runs=1, num_clients=num_clients))

@@ -43,7 +43,7 @@ class CohortStrategy(Strategy):
             None takes the number of a selector object, or else the clients there at the start.
         aggregation: "wrapped" for the aggregation of the strategy, or a name of
             `fedcohort.aggregation.registry.AGGREGATIONS` whose rule needs neither true success
-            rates nor the clients' learning rate.
+            rates nor the clients' learning rate. Rules that remember updates need `folder`.
         limits: Bounds that a reply must keep.
         loss_key: Metric in which clients report their loss, for selectors that use losses.
         close_early: Whether a round ends as soon as all clients have answered.
@@ -138,7 +138,7 @@ class CohortStrategy(Strategy):
             self.registry,
             rules,
             history,
-            aggregator=Aggregator(inner, aggregation, examples_key),
+            aggregator=Aggregator(inner, aggregation, examples_key, self.options.folder),
             cohort_size=cohort_size,
             enough=self.options.enough,
             pause=self.options.pause,

@@ -87,7 +87,12 @@ class Training:
         return self._selector
 
     def begin(
-        self, selector: Selector, totals: Totals, journal: Journal, memory: dict[str, Any] | None
+        self,
+        selector: Selector,
+        totals: Totals,
+        journal: Journal,
+        memory: dict[str, Any] | None,
+        done: int = 0,
     ) -> None:
         """Set what a run begins with, or resumes with.
 
@@ -96,6 +101,7 @@ class Training:
             totals: Counts over the rounds before.
             journal: Where the rounds are written.
             memory: What `state_dict` returned; None for a new run.
+            done: Number of rounds that are finished.
         """
         rule_state = None if memory is None else memory.get("rule", {})
         memory = memory or {}
@@ -104,7 +110,7 @@ class Training:
         self.journal = journal
         self.back_off.load_state_dict(memory.get("back_off", {}))
         self.history.load_state_dict(memory.get("history", {}))
-        self.aggregator.begin(selector.num_clients, rule_state)
+        self.aggregator.begin(selector.num_clients, rule_state, done)
 
     def state_dict(self) -> dict[str, Any]:
         """Return what is remembered of replies, for `begin` to resume with."""

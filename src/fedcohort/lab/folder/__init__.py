@@ -10,7 +10,8 @@
     simulation     settings.json, results.npz, environment.json, allocations/, sources.json
     reproduction   reproduce.json, runs/ with a comparison in each folder, runs-NAME.parquet,
                    and a folder for each artefact: a simulation, or its exported.json
-    Flower run     run.json, rounds.jsonl, environment.json, both checkpoints
+    Flower run     run.json, rounds.jsonl, environment.json, both checkpoints;
+                   memory/ if a rule remembers updates
 
 Every file is written whole or not at all, and records before the checkpoint that counts them; the
 checkpoint of round 0 comes before all records, so a folder with records and no checkpoint has lost
