@@ -97,8 +97,8 @@ def statuses(clock, clients, limits=None):
     run.training.journal.write = rows.append
     begin = run.training.begin
 
-    def begin_with_rows(selector, totals, journal, memory):
-        begin(selector, totals, journal, memory)
+    def begin_with_rows(*given):
+        begin(*given)
         run.training.journal.write = rows.append
 
     run.training.begin = begin_with_rows

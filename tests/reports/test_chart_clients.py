@@ -47,6 +47,9 @@ def test_all_owners_are_drawn_unless_their_number_is_limited():
     some = labels_per_client(owners, max_clients=50)
     assert [len(layer.labels) for layer in everyone.panels["iid"].series] == [200] * 3
     assert [len(layer.labels) for layer in some.panels["iid"].series] == [50] * 3
+    drawn = some.panels["iid"].series[0].labels
+    assert (drawn[0], drawn[-1]) == (0, 199)
+    assert set(np.diff(drawn).tolist()) == {4, 5}
     assert "evenly spread" not in everyone.caption
     assert some.caption.endswith("50 of 200 clients, evenly spread.")
 
