@@ -204,10 +204,10 @@ MUTANTS = (
         (*CLI, *PAPER),
     ),
     Mutant(
-        "a study counts arrived updates as sent back",
+        "a study does not count rejected updates as sent back",
         "study/measures.py",
-        '(asked + int(records["valid"].sum()))',
         '(asked + int(records["arrived"].sum()))',
+        '(asked + int(records["valid"].sum()))',
         STUDY,
     ),
     Mutant(

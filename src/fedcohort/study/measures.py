@@ -80,7 +80,8 @@ def _measure_run(
         "worst_label": float(np.nanmin(_final(records[LABEL_ACCURACY]))),
         "success": float(records["valid"].sum() / max(asked, 1)),
         "wasted_share": float(records["wasted_seconds"].sum() / _spent(records)),
-        "megabytes": 1e-6 * model_bytes * (asked + int(records["valid"].sum())),
+        # Everyone asked gets a model, and a rejected update was sent back, too.
+        "megabytes": 1e-6 * model_bytes * (asked + int(records["arrived"].sum())),
         "memory_megabytes": 1e-6 * memory,
     }
 
