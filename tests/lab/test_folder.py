@@ -296,3 +296,19 @@ def test_a_request_that_names_nothing_is_refused(tmp_path):
     rundir.write_request(tmp_path, {"python": "3.11"})
     with pytest.raises(ValueError, match=r"reproduce\.json must name what was reproduced"):
         rundir.read_request(tmp_path)
+
+
+def test_a_cost_that_is_another_file_of_the_folder_is_refused_by_name(tmp_path):
+    rundir.write_environment(tmp_path)
+    (tmp_path / rundir.COST).write_bytes((tmp_path / rundir.ENVIRONMENT).read_bytes())
+    with pytest.raises(ValueError, match=r"cost\.json must be the cost of a run, got a table of"):
+        rundir.read_cost(tmp_path)
+
+
+def test_an_environment_that_is_another_file_of_the_folder_is_refused_by_name(tmp_path):
+    rundir.write_cost(tmp_path, {"part": "one", "seconds": 1.0})
+    (tmp_path / rundir.ENVIRONMENT).write_bytes((tmp_path / rundir.COST).read_bytes())
+    with pytest.raises(
+        ValueError, match=r"environment\.json must be the environment of a run, got"
+    ):
+        rundir.read_environment(tmp_path)

@@ -236,6 +236,8 @@ def read_cost(folder: Path) -> dict[str, Any]:
     """Return what a part of a reproduction took to compute, nothing if that is not known."""
     path = folder / COST
     cost = read_if_there(path, "the cost of a run, a table in JSON")
+    if cost and not set(COUNTED_COSTS) & set(cost):  # another file, with a good checksum
+        raise ValueError(f"{path} must be the cost of a run, got a table of {', '.join(cost)}")
     for name in COUNTED_COSTS:
         check_range(f"{name} in {path}", cost.get(name, 0), 0, LARGEST_FLOAT)
     return cost

@@ -25,7 +25,11 @@ def write_environment(folder: Path) -> None:
 
 def read_environment(folder: Path) -> dict[str, str]:
     """Return the versions and the machine of a run, nothing if they were not written."""
-    stored = read_if_there(folder / ENVIRONMENT, "the environment of a run, a table in JSON")
+    path = folder / ENVIRONMENT
+    stored = read_if_there(path, "the environment of a run, a table in JSON")
+    if stored and "fedcohort" not in stored:  # another file of the folder, with a good checksum
+        names = ", ".join(stored)
+        raise ValueError(f"{path} must be the environment of a run, got a table of {names}")
     return {name: str(value) for name, value in stored.items()}
 
 
