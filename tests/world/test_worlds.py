@@ -51,13 +51,13 @@ def test_the_same_conditions_make_the_same_world(name, make_conditions, take):
     np.testing.assert_array_equal(first, second)
 
 
-@pytest.mark.parametrize("knows_offline", [False, True])
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize(
+    ("name", "knows_offline"),
+    [*((name, False) for name in WORLDS), *((name, True) for name in ON_AND_OFF)],
+)
 def test_seeds_that_are_played_together_are_the_seeds_alone(
     name, knows_offline, make_conditions, take
 ):
-    if knows_offline and name not in ON_AND_OFF:
-        pytest.skip("nobody is offline")
     known = {"knows_offline": knows_offline}
     together = make_world(name, make_conditions(name, 5, 6, 5, **known))
     rows = take(together.rows, 20)

@@ -70,10 +70,10 @@ def make_report(rows: Sequence[Row], curves: Sequence[Row]) -> Report:
                 average_rule_row(place, finals[place]) for place in places
             ],
             "Every rule beside normalised averaging, both with uniform selection": [
-                rule_row(place, finals[place], differences[place]) for place in places
+                rule_row(place, differences[place]) for place in places
             ],
             "Every selector beside uniform selection, both with normalised averaging": [
-                selector_row(place, finals[place], differences[place]) for place in places
+                selector_row(place, differences[place]) for place in places
             ],
             "Worst class of clients": [worst_row(place, own) for place, own in worst.items()],
         },

@@ -195,35 +195,25 @@ def _ratio(difference: Difference) -> str:
 
 def average_rule_row(place: Place, finals: Mapping[Combination, list[float]]) -> Row:
     """Return every rule beside the baseline's, averaged over all selectors."""
-    row: Row = dict(_words(place))
-    for rule, difference in compare_rules(BASELINE[1], finals).items():
-        row[rule] = _points(difference)
-    return row
+    return _points_row(place, compare_rules(BASELINE[1], finals))
 
 
-def rule_row(
-    place: Place,
-    finals: Mapping[Combination, list[float]],
-    differences: Mapping[Combination, Difference],
-) -> Row:
+def rule_row(place: Place, differences: Mapping[Combination, Difference]) -> Row:
     """Return every rule beside the baseline's, with uniform selection."""
-    row: Row = dict(_words(place))
-    for selector, rule in finals:
-        if selector == BASELINE[0] and rule != BASELINE[1]:
-            row[rule] = _points(differences[selector, rule])
-    return row
+    own = {rule: found for (name, rule), found in differences.items() if name == BASELINE[0]}
+    return _points_row(place, own)
 
 
-def selector_row(
-    place: Place,
-    finals: Mapping[Combination, list[float]],
-    differences: Mapping[Combination, Difference],
-) -> Row:
+def selector_row(place: Place, differences: Mapping[Combination, Difference]) -> Row:
     """Return every selector beside uniform selection, with normalised averaging."""
+    own = {name: found for (name, rule), found in differences.items() if rule == BASELINE[1]}
+    return _points_row(place, own)
+
+
+def _points_row(place: Place, differences: Mapping[str, Difference]) -> Row:
     row: Row = dict(_words(place))
-    for selector, rule in finals:
-        if rule == BASELINE[1] and selector != BASELINE[0]:
-            row[selector] = _points(differences[selector, rule])
+    for name, difference in differences.items():
+        row[name] = _points(difference)
     return row
 
 
