@@ -89,6 +89,8 @@ class Rule:
         self.num_clients = setting.num_clients
         if self.needs_rates and setting.success_rates is None:
             raise ValueError(f"success_rates must be given for {type(self).__name__}, got None")
+        for name, values in self.initial_arrays(*self.shape).items():
+            setattr(self, name, values)
 
     @property
     def shape(self) -> tuple[int, int]:

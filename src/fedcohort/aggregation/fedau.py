@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fedcohort.aggregation.base import Arrivals, Rule, Setting
+from fedcohort.aggregation.base import Arrivals, Rule
 from fedcohort.arrays import Floats, pick
 
 LONGEST_INTERVAL = 50  # rounds; a longer absence is cut, so that no weight explodes
@@ -20,13 +20,9 @@ class FedAU(Rule):
     """
 
     client_arrays = ("waiting", "intervals", "total")
-
-    def __init__(self, setting: Setting) -> None:
-        super().__init__(setting)
-        arrays = self.initial_arrays(*self.shape)
-        self.waiting = arrays["waiting"]  # rounds since the last interval ended
-        self.intervals = arrays["intervals"]  # number of complete intervals
-        self.total = arrays["total"]  # rounds in all complete intervals
+    waiting: Floats  # rounds since the last interval ended
+    intervals: Floats  # number of complete intervals
+    total: Floats  # rounds in all complete intervals
 
     @staticmethod
     def initial_arrays(num_runs: int, num_clients: int) -> dict[str, Floats]:

@@ -57,11 +57,8 @@ class InverseEstimated(Rule):
     """
 
     client_arrays = ("asked", "succeeded")
-
-    def __init__(self, setting: Setting) -> None:
-        super().__init__(setting)
-        self.asked: Floats = np.zeros(self.shape)
-        self.succeeded: Floats = np.zeros(self.shape)
+    asked: Floats
+    succeeded: Floats
 
     @staticmethod
     def initial_arrays(num_runs: int, num_clients: int) -> dict[str, Floats]:
