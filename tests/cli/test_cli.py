@@ -20,7 +20,10 @@ from fedcohort.selection.registry import SELECTORS
 from fedcohort.selection.sampling import SAMPLERS
 
 TINY = ("--clients", "8", "--cohort", "3", "--rounds", "12", "--seeds", "2")
-COMMANDS = ("simulate", "reproduce", "list", "bench", "compare", "report", "watch", "study")
+COMMANDS = (
+    "simulate", "reproduce", "list", "bench", "compare", "report", "watch", "study", "advise",
+    "replay",
+)  # fmt: skip
 EXIT_CODES = ("0 done", "1 done but", "2 a mistake", "130 interrupted")
 FIGURES = {"figure3.png", "figure3.svg", "figure4.png", "figure4.svg"}
 FILES = {
