@@ -116,6 +116,22 @@ def t95(degrees: int) -> float:
     return Z95 + first + second
 
 
+def t_quantile(probability: float, degrees: float) -> float:
+    """Return a quantile of Student's t.
+
+    Args:
+        probability: Between 0 and 1.
+        degrees: Degrees of freedom, above 0.
+
+    Examples:
+        >>> round(t_quantile(0.975, 2), 3)
+        4.303
+    """
+    from scipy import stats  # Imported here: only reports need SciPy.
+
+    return float(stats.t.ppf(probability, degrees))
+
+
 def estimate(values: Sequence[float]) -> Estimate:
     """Return the mean and the standard error of values over seeds.
 

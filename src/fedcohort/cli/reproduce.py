@@ -66,12 +66,16 @@ def reproduce(
     time_budget: Annotated[
         float | None, typer.Option(help="Minutes after which training stops.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help=f"Folder of all; {OUT} unless given.")] = None,
+    stop_at: Annotated[
+        int | None,
+        typer.Option(help="Round after which training stops."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help=f"Folder of all, else {OUT}.")] = None,
     source: Annotated[
         Path | None,
         typer.Option(
             "--from",
-            help="Show the results in this folder; train nothing. "
+            help="Show what this folder holds; train nothing. "
             "Reports go there, unless --out is given.",
         ),
     ] = None,
@@ -138,6 +142,7 @@ def reproduce(
             "compiled": compiled,
             "data": data,
             "time_budget": time_budget,
+            "stop_at": stop_at,
             "from_previous": from_previous or None,
             "overwrite": overwrite or None,
             "shard": shard,
@@ -154,6 +159,7 @@ def reproduce(
         options: dict[str, Any] = {
             "data": data,
             "minutes": time_budget,
+            "stop_at": stop_at,
             "from_previous": from_previous,
         }
         with progress_bars() as on_progress:

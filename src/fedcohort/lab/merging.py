@@ -142,7 +142,10 @@ def _check_same(shards: Folders, words: str, read: Callable[[Path], Any]) -> Non
 def _rows_of_shards(whole: ComparisonConfig, configs: Configs) -> list[Ints]:
     """Return which rows of the whole batch axis the runs of each shard are."""
     row_of = {key: row for row, key in enumerate(run_keys(whole))}
-    return [np.array([row_of[key] for key in run_keys(part)]) for part in configs.values()]
+    rows = []
+    for part in configs.values():
+        rows.append(np.array([row_of[key] for key in run_keys(part)]))
+    return rows
 
 
 def _merge_rows(parts: Sequence[Array], rows: Sequence[Ints], axis: int) -> Array:
@@ -161,14 +164,14 @@ def _merge_records(
         config = configs[shard]
         records.append(load_comparison(path, config, config.rounds).records)
     classes = [run_folder.load_classes(path) for path in shards.values()]
-    quarters = sorted({int(one) for part in classes for one in part["quarters"]})
+    quarters = np.unique(np.concatenate([part["quarters"] for part in classes])).tolist()
     for own, part in zip(records, classes, strict=True):
         own[CLASS_ACCURACY] = _spread(own[CLASS_ACCURACY], part["quarters"], quarters, np.nan)
     members = [_spread(part["members"], part["quarters"], quarters, 0) for part in classes]
     rates = [_spread(part["rates"], part["quarters"], quarters, 0.0) for part in classes]
-    merged = {
-        name: _merge_rows([own[name] for own in records], rows, axis=1) for name in records[0]
-    }
+    merged = {}
+    for name in records[0]:
+        merged[name] = _merge_rows([own[name] for own in records], rows, axis=1)
     return merged, {
         "rates": np.average(rates, axis=0, weights=members),
         "members": np.sum(members, axis=0),

@@ -14,7 +14,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.checks import check_choice, check_positive
+from fedcohort.checks import check_choice, check_int, check_positive
 from fedcohort.data import load
 from fedcohort.files import check_folder
 from fedcohort.lab.folder import has_comparison, has_simulation
@@ -57,6 +57,7 @@ def run(
     *,
     data: Path | None = None,
     minutes: float | None = None,
+    stop_at: int | None = None,
     from_previous: bool = False,
     overwrite: bool = False,
     workers: Workers | None = None,
@@ -70,6 +71,7 @@ def run(
         out: Folder for runs and reports.
         data: Folder with data sets.
         minutes: Training stops between rounds after so many minutes.
+        stop_at: Every run stops after this round; a later call without it goes on from there.
         from_previous: Whether runs whose last checkpoint is damaged or missing go on from the
             one before. The damaged one is set aside.
         overwrite: Whether to replace simulations that are there.
@@ -89,6 +91,8 @@ def run(
     deadline = inf
     if minutes is not None:
         deadline = monotonic() + 60 * check_positive("time_budget", minutes)
+    if stop_at is not None:
+        check_int("stop_at", stop_at, 1)
     overrides = _check_request(chosen, out, overrides)
 
     trained = _trained(chosen)
@@ -104,9 +108,10 @@ def run(
     from fedcohort.lab.training import Training  # Imported here: only training needs PyTorch.
 
     if workers is not None:
-        options = {"data": data, "minutes": minutes, "from_previous": from_previous}
+        options: dict[str, Any] = {"data": data, "minutes": minutes, "stop_at": stop_at}
+        options["from_previous"] = from_previous
         _train_shards(chosen, out, workers, options, overrides, on_progress)
-    training = Training(out, data, deadline, on_progress, from_previous)
+    training = Training(out, data, deadline, on_progress, from_previous, stop_at)
     overrides = {"precision": "float32"} | _with_suitable_fields(overrides, training)
     for name in trained:
         training.complete(_configs(name, overrides))
@@ -127,6 +132,7 @@ def train_shard(
     *,
     data: Path | None = None,
     minutes: float | None = None,
+    stop_at: int | None = None,
     from_previous: bool = False,
     on_progress: Progress | None = None,
     **overrides: Any,
@@ -141,6 +147,7 @@ def train_shard(
         shard: Which share of the seeds.
         data: Folder with data sets.
         minutes: Training stops between rounds after so many minutes.
+        stop_at: Every run stops after this round.
         from_previous: Whether runs whose last checkpoint is damaged or missing go on from the
             one before.
         on_progress: Is told the part, the rounds done and the rounds in all.
@@ -156,11 +163,13 @@ def train_shard(
     deadline = inf
     if minutes is not None:
         deadline = monotonic() + 60 * check_positive("time_budget", minutes)
+    if stop_at is not None:
+        check_int("stop_at", stop_at, 1)
     overrides = _check_request(chosen, out, overrides)
 
     from fedcohort.lab.training import Training  # Imported here: only training needs PyTorch.
 
-    training = Training(out, data, deadline, on_progress, from_previous)
+    training = Training(out, data, deadline, on_progress, from_previous, stop_at)
     overrides = {"precision": "float32"} | _with_suitable_fields(overrides, training)
     for name in trained:
         training.complete([shard_config(part, shard) for part in _configs(name, overrides)])

@@ -13,6 +13,10 @@ thousands of rounds.
 `update="robust"` is ours. It stores capped weights, charges failures (1 - x)/p, and leaves
 every client a small share. While everyone is available, log-weights stay within
 [log(beta/K), 0]: the regret bound needs no floor, and a client that changes is noticed.
+
+A client that was asked, but not waited for (`Outcome.censored`), gets neither gain nor charge. So
+where rounds close early, a gain means "answered among the first", which is what such rounds use;
+only a client that missed the deadline or sent something useless is charged.
 """
 
 from math import log, sqrt
@@ -269,8 +273,8 @@ class E3CS(BaseSelector):
         # 1. Weights above the cap are stored as the cap.
         logs = np.minimum(self.log_weights, log_cap[..., None])
 
-        # 2. A failure costs (1 - x)/p; those who were not asked lose nothing.
-        charge = step * (1 - outcome.success) / outcome.cohort.inclusion
+        # 2. A failure costs (1 - x)/p; those who were not asked, or not waited for, lose nothing.
+        charge = step * (1 - outcome.success) * outcome.observed / outcome.cohort.inclusion
         place(logs, clients, pick(logs, clients) - charge)
 
         # 3. The weights of those present sum to one.
