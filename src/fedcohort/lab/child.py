@@ -1,4 +1,4 @@
-"""The process of one shard: `python -m fedcohort.lab.child FD`, started by `fedcohort.lab.devices`.
+"""The process of one shard, which `fedcohort.lab.devices` starts.
 
 It takes its work from a connection, says there how far it is, and ends when its parent does.
 """

@@ -1,4 +1,4 @@
-"""Shards on the devices of this machine: one process per device, which takes shard after shard."""
+"""Shards on the devices of this machine, one process per device."""
 
 import os
 import re
@@ -173,7 +173,7 @@ class Process:
 
 
 def child_environment(device: str, sharers: int, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a process: it sees its own GPU alone, or its share of the cores.
+    """Return the environment of a process, which sees its GPU alone, or its share of cores.
 
     Args:
         device: The device.

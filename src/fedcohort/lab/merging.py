@@ -65,7 +65,7 @@ def join_configs(configs: Sequence[ComparisonConfig]) -> ComparisonConfig:
 
 
 def _find_all(folder: Path) -> dict[Shard, Path]:
-    """Return the folders of all shards; missing ones, or shards of several splits, are refused."""
+    """Return the folders of all shards; refuse missing ones, and shards of several splits."""
     found = run_folder.find_shards(folder)
     home = folder / run_folder.SHARDS
     counts = sorted({count for _, count in found})

@@ -1,4 +1,4 @@
-"""The classes of clients by how often they answer, as the folder of a comparison holds them."""
+"""The classes of clients in the folder of a comparison, by how often they answer."""
 
 from pathlib import Path
 from typing import Any

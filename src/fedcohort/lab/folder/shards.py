@@ -1,4 +1,4 @@
-"""The shards of a comparison: each is a comparison of some of its seeds, in a folder of its own."""
+"""The shards of a comparison: comparisons of some of its seeds, in folders of their own."""
 
 import re
 from pathlib import Path
