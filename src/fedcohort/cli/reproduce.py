@@ -36,9 +36,7 @@ def reproduce(
     partitions: Annotated[
         str | None, typer.Option(help="Only these partitions now: iid, non-iid.")
     ] = None,
-    mus: Annotated[
-        str | None, typer.Option(help="Only these coefficients now: 0 FedAvg, 0.5 FedProx.")
-    ] = None,
+    mus: Annotated[str | None, typer.Option(help="Only these now: 0 FedAvg, 0.5 FedProx.")] = None,
     no_refill: Annotated[
         bool, typer.Option("--no-refill", help="Non-iid: no sample has two owners.")
     ] = False,
@@ -61,6 +59,10 @@ def reproduce(
     ] = None,
     time_budget: Annotated[
         float | None, typer.Option(help="Minutes after which training stops.")
+    ] = None,
+    stop_at: Annotated[
+        int | None,
+        typer.Option(help="Round after which training stops."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help=f"Folder of runs and reports; {OUT} unless given.")
@@ -132,6 +134,7 @@ def reproduce(
             "compiled": compiled,
             "data": data,
             "time_budget": time_budget,
+            "stop_at": stop_at,
             "from_previous": from_previous or None,
             "overwrite": overwrite or None,
         }
@@ -148,6 +151,7 @@ def reproduce(
                 out or OUT,
                 data=data,
                 minutes=time_budget,
+                stop_at=stop_at,
                 from_previous=from_previous,
                 overwrite=overwrite,
                 on_progress=on_progress,

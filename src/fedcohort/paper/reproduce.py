@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.checks import check_choice, check_positive
+from fedcohort.checks import check_choice, check_int, check_positive
 from fedcohort.data import load
 from fedcohort.files import check_folder
 from fedcohort.lab.folder import has_comparison, has_simulation
@@ -53,6 +53,7 @@ def run(
     *,
     data: Path | None = None,
     minutes: float | None = None,
+    stop_at: int | None = None,
     from_previous: bool = False,
     overwrite: bool = False,
     on_progress: Progress | None = None,
@@ -65,6 +66,7 @@ def run(
         out: Folder for runs and reports.
         data: Folder with data sets.
         minutes: Training stops between rounds after so many minutes.
+        stop_at: Every run stops after this round; a later call without it goes on from there.
         from_previous: Whether runs whose last checkpoint is damaged or missing go on from the
             one before. The damaged one is set aside.
         overwrite: Whether to replace simulations that are there.
@@ -83,6 +85,8 @@ def run(
     deadline = inf
     if minutes is not None:
         deadline = monotonic() + 60 * check_positive("time_budget", minutes)
+    if stop_at is not None:
+        check_int("stop_at", stop_at, 1)
     overrides = _check_request(chosen, out, overrides)
 
     simulations = _simulate(chosen, out, overrides, overwrite, on_progress)
@@ -95,7 +99,7 @@ def run(
 
     from fedcohort.lab.training import Training  # Imported here: only training needs PyTorch.
 
-    training = Training(out, data, deadline, on_progress, from_previous)
+    training = Training(out, data, deadline, on_progress, from_previous, stop_at)
     overrides = {"precision": "float32"} | _with_suitable_fields(overrides, training)
     for name in trained:
         training.complete(_configs(name, overrides))
