@@ -481,7 +481,12 @@ def test_the_quick_benchmark_prints_a_table_with_the_machine_medians_and_spread(
     )
     cells = [re.split(r"\s{2,}", line.strip()) for line in table.splitlines() if line.strip()]
     whole_rounds = [row[0].split(":")[0] for row in cells if row[0].endswith("one whole round")]
-    assert whole_rounds == ["K=100,000, k=1,000", "K=1,000,000, k=10,000"]
+    assert whole_rounds == [
+        "K=1,000, k=100",
+        "K=10,000, k=1,000",
+        "K=100,000, k=10,000",
+        "K=1,000,000, k=10,000",
+    ]
     for row in cells:
         median, low, high = (float(value.replace(",", "")) for value in row[1:4])
         assert 0 < low <= median <= high
