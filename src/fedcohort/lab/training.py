@@ -71,7 +71,7 @@ class Training:
         """Train every run of these comparisons that is not finished, until the time is up."""
         home = run_folder.parts_folder(self.out)
         if self.from_previous:
-            self._recover_checkpoints()
+            self._recover_checkpoints(configs)
         for config in configs:
             self._check_own_file(config.dataset)
             digests = source_digests(config)
@@ -84,8 +84,12 @@ class Training:
             for part in remaining_parts(config, self._finished()):
                 self._train(part_folder(part, home), part)
 
-    def _recover_checkpoints(self) -> None:
-        for folder in self._find_parts():
+    def _recover_checkpoints(self, configs: Collection[ComparisonConfig]) -> None:
+        """Recover the parts of these seeds; others may be in use by the processes of shards."""
+        seeds = {seed for config in configs for seed in _seeds(config)}
+        for folder, part in self._find_parts().items():
+            if not seeds.issuperset(_seeds(part)):
+                continue
             with run_folder.locked(folder):
                 run_folder.recover_checkpoint(folder)
 
@@ -167,6 +171,10 @@ class Training:
     def _on_download(self, done: int, total: int | None) -> None:
         if self.on_progress:
             self.on_progress("download", done, total or done)
+
+
+def _seeds(config: ComparisonConfig) -> range:
+    return range(config.first_seed, config.first_seed + config.seeds)
 
 
 def _add_cost(trial: Trial, seconds: float, rounds: int) -> None:
