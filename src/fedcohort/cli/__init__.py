@@ -12,10 +12,12 @@ import typer
 from rich.console import Console
 
 from fedcohort import __version__
+from fedcohort.cli.advise import advise
 from fedcohort.cli.bench import bench
 from fedcohort.cli.compare import compare
 from fedcohort.cli.console import console
 from fedcohort.cli.list_names import list_names
+from fedcohort.cli.replay import replay
 from fedcohort.cli.report import report
 from fedcohort.cli.reproduce import reproduce
 from fedcohort.cli.simulate import simulate
@@ -57,6 +59,8 @@ app.command(context_settings={"max_content_width": 110})(compare)
 app.command()(reproduce)
 app.command()(study)
 app.command()(watch)
+app.command()(advise)
+app.command()(replay)
 
 
 def _show_version(wanted: bool) -> None:
