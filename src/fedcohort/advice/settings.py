@@ -1,4 +1,4 @@
-"""The settings to paste: a Flower strategy, and a TOML file that `fedcohort compare` takes."""
+"""The settings to paste: a Flower strategy, and a TOML file that `compare` takes."""
 
 from collections.abc import Sequence
 from math import ceil

@@ -28,64 +28,37 @@ TITLES = {
 def advise(
     source: Annotated[
         Path | None,
-        typer.Argument(help="A Flower run, a folder of ours, a log or trace in CSV; or flags."),
+        typer.Argument(help="A Flower run, a folder of ours, or a CSV."),
     ] = None,
-    clients: Annotated[int | None, typer.Option(help="Without a source: clients, K.")] = None,
-    cohort: Annotated[
-        int | None, typer.Option(help="Clients asked per round, k; also for a trace.")
-    ] = None,
-    rates: Annotated[
-        str | None, typer.Option(help="Without a source: how often each class answers.")
-    ] = None,
-    deadline: Annotated[float | None, typer.Option(help="Seconds; also for a log in CSV.")] = None,
+    clients: Annotated[int | None, typer.Option(help="Without a source: clients.")] = None,
+    cohort: Annotated[int | None, typer.Option(help="Clients asked per round.")] = None,
+    rates: Annotated[str | None, typer.Option(help="Without a source: success by class.")] = None,
+    deadline: Annotated[float | None, typer.Option(help="Present deadline in seconds.")] = None,
     seconds: Annotated[
-        float | None, typer.Option(help="Without a source: median seconds of an answer.")
+        float | None, typer.Option(help="Without a source: time of an answer.")
     ] = None,
-    spread: Annotated[
-        float, typer.Option(help="Without a source: their spread, log-normal.")
-    ] = 0.5,
-    off: Annotated[
-        float, typer.Option(help="Without a source: mean rounds that a failure lasts.")
-    ] = 1.0,
-    round_seconds: Annotated[float, typer.Option(help="Of a trace: length of a round.")] = 60.0,
-    selector: Annotated[
-        str | None, typer.Option(help="Of a folder of `compare`: whose run to read.")
-    ] = None,
-    selectors: Annotated[
-        str | None, typer.Option(help="Selectors to compare; comma-separated.")
-    ] = None,
-    needed: Annotated[
-        int | None, typer.Option(help="Answers per round that are wanted; none: as now.")
-    ] = None,
-    keep: Annotated[
-        float, typer.Option(help="Share of the answers that a deadline must keep.")
-    ] = 0.9,
-    fair: Annotated[
-        float, typer.Option(help="Share of its fair share that each fifth of the clients gets.")
-    ] = 0.4,
-    model_bytes: Annotated[
-        int | None, typer.Option(help="Size of the model, for rules that remember.")
-    ] = None,
-    dataset: Annotated[
-        str | None, typer.Option(help="Also compare by training on this data set.")
-    ] = None,
+    spread: Annotated[float, typer.Option(help="Spread of that time.")] = 0.5,
+    off: Annotated[float, typer.Option(help="Rounds that failures last.")] = 1.0,
+    round_seconds: Annotated[float, typer.Option(help="Of a round in a trace.")] = 60.0,
+    selector: Annotated[str | None, typer.Option(help="Of `compare`: whose run.")] = None,
+    selectors: Annotated[str | None, typer.Option(help="Selectors to compare, by commas.")] = None,
+    needed: Annotated[int | None, typer.Option(help="Answers wanted per round.")] = None,
+    keep: Annotated[float, typer.Option(help="Answers to keep.")] = 0.9,
+    fair: Annotated[float, typer.Option(help="Least share of all.")] = 0.4,
+    model_bytes: Annotated[int | None, typer.Option(help="Size of the model.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Also compare by training on this.")] = None,
     model: Annotated[str | None, typer.Option(help="Model to train.")] = None,
-    rounds: Annotated[int | None, typer.Option(help="Rounds to play ahead, and to train.")] = None,
-    seeds: Annotated[int | None, typer.Option(help="Runs to train of each kind.")] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="Folder with data sets; also $FEDCOHORT_DATA.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = 0,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for advice.json, settings.toml, strategy.py.")
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the advice as JSON and nothing else.")
-    ] = False,
+    rounds: Annotated[int | None, typer.Option(help="Rounds to play, and to train.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Runs to train.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder with data sets.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of all draws.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder for the advice.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, nothing else.")] = False,
 ) -> None:
     """Say what to change in a federation: deadline, cohort, selector, aggregation.
 
-    Every sentence has a number with its interval; what cannot be said yet is said to be so.
+    SOURCE is a folder of a Flower run, of `compare` or `simulate`, or a log or trace in CSV;
+    without it --clients and --rates describe a federation.
 
     Example: fedcohort advise runs/flower --out runs/advice
     """
