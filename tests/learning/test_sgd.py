@@ -41,7 +41,7 @@ def test_the_fedprox_step_follows_the_gradient_of_the_whole_objective():
     counts = torch.ones(MODELS, BATCH)
 
     step = make_batched_step(module, Sgd(0.1, 0.9, BATCH), torch.float32)
-    moved, velocity, loss = step(weights, velocity, anchor, mu, x, y, counts)
+    moved, velocity, loss = step(weights.clone(), velocity, anchor, mu, x, y, counts)
 
     for model in range(MODELS):
         free = weights[model].clone().requires_grad_(True)

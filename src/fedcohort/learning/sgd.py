@@ -17,6 +17,7 @@ from fedcohort.learning.layers import for_many_models
 from fedcohort.learning.weights import make_forward
 
 Step = Callable[..., tuple[Tensor, Tensor, Tensor]]
+Gradients = Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,16 @@ def make_batched_step(module: nn.Module, sgd: Sgd, dtype: torch.dtype) -> Step:
 
     The step is a function of weights [S, P], velocity [S, P], anchor [S, P], mu [S],
     x [S, B, ...], y [S, B] and counts [S, B], which is 0 where there is no sample and 1
-    elsewhere. It returns the new weights, the new velocity and the loss [S] before the step.
+    elsewhere. It returns the new weights, the new velocity and the loss [S] before the step. On a
+    CPU they take the place of the old ones.
+    """
+    return make_step(make_gradients(module, dtype), sgd)
+
+
+def make_gradients(module: nn.Module, dtype: torch.dtype) -> Gradients:
+    """Return the gradients [S, P] and losses [S] of S models at once.
+
+    They are a function of weights [S, P], x, y and counts, as in `make_batched_step`.
     """
     forward = make_forward(for_many_models(module).train())
     trainable = _trainable(module)
@@ -64,6 +74,18 @@ def make_batched_step(module: nn.Module, sgd: Sgd, dtype: torch.dtype) -> Step:
 
     gradients_and_losses = vmap(grad_and_value(mean_loss), randomness="different")
 
+    def gradients(weights: Tensor, x: Tensor, y: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+        gradient, loss = gradients_and_losses(weights, x, y, counts)
+        if some_frozen:
+            gradient = gradient * trainable
+        return gradient, loss
+
+    return gradients
+
+
+def make_step(gradients: Gradients, sgd: Sgd) -> Step:
+    """Return the step of `make_batched_step` that follows these gradients."""
+
     def step(
         weights: Tensor,
         velocity: Tensor,
@@ -73,13 +95,28 @@ def make_batched_step(module: nn.Module, sgd: Sgd, dtype: torch.dtype) -> Step:
         y: Tensor,
         counts: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        gradient, loss = gradients_and_losses(weights, x, y, counts)
-        if some_frozen:
-            gradient = gradient * trainable
+        gradient, loss = gradients(weights, x, y, counts)
+        if weights.is_cpu:
+            _update_in_place(weights, velocity, gradient, anchor, mu, sgd)
+            return weights, velocity, loss
         velocity = sgd.momentum * velocity + gradient + mu[:, None] * (weights - anchor)
         return weights - sgd.rate * velocity, velocity, loss
 
     return step
+
+
+def _update_in_place(
+    weights: Tensor, velocity: Tensor, gradient: Tensor, anchor: Tensor, mu: Tensor, sgd: Sgd
+) -> None:
+    """Take the step in the memory that is there; the gradient is lost.
+
+    New memory for every result costs a CPU more than the arithmetic.
+    """
+    velocity.mul_(sgd.momentum).add_(gradient)
+    if bool(mu.any()):
+        torch.sub(weights, anchor, out=gradient)
+        velocity.add_(gradient.mul_(mu[:, None]))
+    weights.sub_(torch.mul(velocity, sgd.rate, out=gradient))
 
 
 def _trainable(module: nn.Module) -> Tensor:

@@ -15,11 +15,13 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from fedcohort.arrays import Ints
-from fedcohort.learning.compilation import compile_at_first_call
+from fedcohort.learning.compilation import compile_at_first_call, record
 from fedcohort.learning.schedule import Schedule, schedule_jobs
-from fedcohort.learning.sgd import Sgd, Step, make_batched_step
+from fedcohort.learning.sgd import Sgd, Step, make_batched_step, make_gradients, make_step
 from fedcohort.learning.weights import flat_weights, named_weights
-from fedcohort.learning.workers import Workers
+from fedcohort.learning.workers import Workers, multiply_adds, suitable_parts
+
+STEPS_BEFORE_RECORDING = 30  # a record takes as long as this many steps of a small model
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,14 +65,15 @@ class LocalUpdates:
 class BatchedTrainer:
     """Steps many jobs at once: the mode "together".
 
-    On a CPU each worker takes its part of the jobs.
+    On a CPU each worker takes its part of the jobs, if there is enough work for several: for
+    small models they would wait for Python's lock for longer than they compute.
 
     Args:
         workers: Threads and their copies of the model.
         x: Inputs [N, ...], on the device that trains.
         y: Labels [N], on the same device.
         sgd: Local optimiser.
-        slots: Number of jobs that step side by side.
+        slots: Number of jobs that step side by side, over all workers.
         dtype: Precision of forward and backward passes.
         compiled: Whether to compile the step.
     """
@@ -93,12 +96,21 @@ class BatchedTrainer:
         self._dtype = dtype
         self._compiled = compiled
         self._thread_local = local()
+        self._parts = 1
+        if workers.count > 1:
+            step_work = slots * sgd.batch_size * multiply_adds(workers.module(), self.x[:1])
+            self._parts = suitable_parts(step_work, workers.count)
+        self._part_slots = -(-slots // self._parts)
+        self._steps = 0
+        self._replay: Step | None = None
 
     def train(self, models: Tensor, jobs: Jobs) -> LocalUpdates:
         """Train all jobs, each from its run's row of models [R, P]."""
         change = torch.empty((jobs.run.size, models.shape[1]), device=models.device)
         loss = torch.empty(jobs.run.size, device=models.device)
-        worker_of_job = schedule_jobs(jobs.steps, self.workers.count).slot
+        worker_of_job = schedule_jobs(jobs.steps, self._parts).slot
+        if models.is_cpu and self._replay is None and self._steps >= STEPS_BEFORE_RECORDING:
+            self._replay = self._record_step(models)
 
         def work(worker: int) -> None:
             own = np.flatnonzero(worker_of_job == worker)
@@ -109,7 +121,7 @@ class BatchedTrainer:
             change[rows] = updates.change
             loss[rows] = updates.loss
 
-        self.workers.map(work, range(self.workers.count))
+        self.workers.map(work, range(self._parts))
         return LocalUpdates(change, loss)
 
     def _train_part(self, models: Tensor, jobs: Jobs) -> LocalUpdates:
@@ -118,7 +130,8 @@ class BatchedTrainer:
         An idle slot repeats a step whose result nobody reads.
         """
         device = models.device
-        schedule = schedule_jobs(jobs.steps, self.slots)
+        schedule = schedule_jobs(jobs.steps, self._part_slots)
+        self._steps += schedule.length
         samples = self._samples_by_step(jobs, schedule).to(device)
         # Where a batch has no sample, repeat one of the same job.
         indices = torch.where(samples >= 0, samples, samples[..., :1]).clamp_min(0)
@@ -129,11 +142,11 @@ class BatchedTrainer:
         ending = _jobs_by_step(schedule.start + schedule.steps - 1, device)
 
         step = self._step()
-        weights = models[torch.zeros(self.slots, dtype=torch.int64, device=device)]
+        weights = models[torch.zeros(self._part_slots, dtype=torch.int64, device=device)]
         velocity = torch.zeros_like(weights)
         anchor = weights.clone()
-        mu = torch.zeros(self.slots, device=device)
-        total_loss = torch.zeros(self.slots, device=device)
+        mu = torch.zeros(self._part_slots, device=device)
+        total_loss = torch.zeros(self._part_slots, device=device)
         change = torch.empty((jobs.run.size, models.shape[1]), device=device)
         loss = torch.empty(jobs.run.size, device=device)
 
@@ -161,7 +174,7 @@ class BatchedTrainer:
 
     def _samples_by_step(self, jobs: Jobs, schedule: Schedule) -> Tensor:
         """Return the samples of every slot at every step, [steps, slots, B]; -1 for none."""
-        shape = (schedule.length, self.slots, self.sgd.batch_size)
+        shape = (schedule.length, self._part_slots, self.sgd.batch_size)
         samples = np.full(shape, -1, dtype=np.int64)
         for job, rows in enumerate(jobs.batches):
             start = schedule.start[job]
@@ -169,7 +182,9 @@ class BatchedTrainer:
         return torch.from_numpy(samples)
 
     def _step(self) -> Step:
-        """Return this thread's step function."""
+        """Return this thread's step function, or the record that all threads share."""
+        if self._replay is not None:
+            return self._replay
         if not hasattr(self._thread_local, "step"):
             step = make_batched_step(self.workers.module(), self.sgd, self._dtype)
             if self._compiled:
@@ -177,6 +192,15 @@ class BatchedTrainer:
             self._thread_local.step = step
         own_step: Step = self._thread_local.step
         return own_step
+
+    def _record_step(self, models: Tensor) -> Step:
+        """Return a step that replays the operations of a step, if it always computes the same."""
+        slots = self._part_slots
+        weights = models[:1].expand(slots, -1).clone()
+        samples = torch.zeros((slots, self.sgd.batch_size), dtype=torch.int64)
+        args = (weights, self.x[samples], self.y[samples], torch.ones(samples.shape))
+        gradients = make_gradients(self.workers.module(), self._dtype)
+        return make_step(record(gradients, args) or gradients, self.sgd)
 
 
 class SequentialTrainer:

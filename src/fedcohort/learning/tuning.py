@@ -4,6 +4,7 @@ How many jobs step side by side, and whether training together is faster than on
 """
 
 from collections.abc import Mapping
+from math import ceil
 from time import perf_counter
 
 import torch
@@ -12,10 +13,10 @@ from torch import Tensor
 from fedcohort.arrays import Ints
 from fedcohort.learning.trainers import BatchedTrainer, Jobs, SequentialTrainer
 
-CPU_SLOTS = 128  # more do not help: the weights no longer fit the cache
-# Slots per asked client. On a CPU fewer than answer, so that each slot gets several jobs of
-# unequal length; a GPU needs more work at a time to stay busy.
-CPU_SLOTS_PER_ASKED = 0.35
+# On a CPU a step of many small models takes little longer than one of few.
+CPU_SLOTS = 512
+CPU_SLOT_BYTES = 8 * 2**30
+# On a GPU fewer slots than clients answer, so that each gets several jobs of unequal length.
 GPU_SLOTS_PER_ASKED = 0.7
 GPU_MEMORY_FRACTION = 0.6
 SLOW = 5.0  # seconds of a measurement beyond which warming up no longer counts
@@ -27,21 +28,21 @@ def suitable_slots(asked: float, steps: Ints, device: torch.device, bytes_per_sl
     The number stays the same in every round.
 
     Args:
-        asked: Clients asked per round and worker, over all runs.
+        asked: Clients asked per round, over all runs.
         steps: Number of steps that each client trains, over all runs.
         device: Device that trains.
         bytes_per_slot: Memory that one slot needs.
 
     Returns:
-        A multiple of eight.
+        A multiple of four on a CPU, of eight elsewhere.
     """
     if device.type == "cpu":
-        per_asked = CPU_SLOTS_PER_ASKED
-        limit = CPU_SLOTS
-    else:
-        per_asked = GPU_SLOTS_PER_ASKED
-        limit = max(1, int(GPU_MEMORY_FRACTION * free_memory(device) / bytes_per_slot))
-    busy = per_asked * asked * steps.mean() / steps.max()
+        busy = float(asked * steps.mean() / steps.max())
+        limit = min(CPU_SLOTS, max(1, CPU_SLOT_BYTES // bytes_per_slot))
+        waves = ceil(busy / limit)  # equally many jobs in each
+        return 4 * ceil(busy / waves / 4)
+    limit = max(1, int(GPU_MEMORY_FRACTION * free_memory(device) / bytes_per_slot))
+    busy = GPU_SLOTS_PER_ASKED * asked * steps.mean() / steps.max()
     return max(8, int(min(busy, limit)) // 8 * 8)
 
 
