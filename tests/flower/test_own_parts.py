@@ -60,9 +60,7 @@ def test_a_run_resumes_only_with_the_source_that_it_was_begun_with(clock, own):
     cohort_strategy(**options).start(federation(clock, 4), initial(), num_rounds=1)
     cohort_strategy(resume=True, **options).start(federation(clock, 4), initial(), num_rounds=2)
     (own / "mine.py").write_text(OWN + "# changed\n")
-    with pytest.raises(
-        ValueError, match=r"source of mine\.py:Mine must be as in"
-    ):
+    with pytest.raises(ValueError, match=r"source of mine\.py:Mine must be as in"):
         cohort_strategy(resume=True, **options).start(federation(clock, 4), initial())
 
 
