@@ -43,8 +43,9 @@ def record(function: Callable[..., R], args: tuple[Tensor, ...]) -> Callable[...
         differ, since the function decides by chance or by a state in Python.
     """
     try:
-        first = make_fx(function)(*args)
-        second = make_fx(function)(*args)
+        with torch.random.fork_rng(devices=[]):
+            first = make_fx(function)(*args)
+            second = make_fx(function)(*args)
     except (RuntimeError, TypeError, ValueError):
         return None
     if first.code != second.code or not _same_constants(first, second):

@@ -11,8 +11,9 @@ from threading import local
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from torch.optim.sgd import sgd
 
 from fedcohort.arrays import Ints
 from fedcohort.learning.compilation import compile_at_first_call, record
@@ -246,9 +247,7 @@ class SequentialTrainer:
         with torch.no_grad():
             for weight, anchor in zip(weights, anchors, strict=True):
                 weight.copy_(anchor)
-        optimiser = torch.optim.SGD(
-            weights, lr=self.sgd.rate, momentum=self.sgd.momentum, fused=True
-        )
+        velocities = [torch.zeros_like(weight) for weight in weights]
 
         has_sample = rows >= 0
         sizes = has_sample.sum(axis=1).tolist()
@@ -258,14 +257,36 @@ class SequentialTrainer:
 
         total_loss = 0.0
         for x, y in zip(batches_x, batches_y, strict=True):
-            optimiser.zero_grad()
+            for weight in weights:
+                weight.grad = None
             loss = cross_entropy(module(x), y)
             loss.backward()  # type: ignore[no-untyped-call]
             if mu:
                 _add_proximal_gradient(weights, anchors, mu)
-            optimiser.step()
+            self._update(weights, velocities)
             total_loss += loss.item()
         return flat_weights(module), total_loss / len(rows)
+
+    @torch.no_grad()
+    def _update(self, weights: list[nn.Parameter], velocities: list[Tensor]) -> None:
+        """Take a step, as `torch.optim.SGD` does without its bookkeeping."""
+        used = []
+        for weight, velocity in zip(weights, velocities, strict=True):
+            if weight.grad is not None:  # None if frozen, or if the model does not use it
+                used.append((weight, weight.grad, velocity))
+        own_weights, gradients, own_velocities = map(list, zip(*used, strict=True))
+        sgd(
+            own_weights,
+            gradients,
+            own_velocities,
+            fused=True,
+            weight_decay=0.0,
+            momentum=self.sgd.momentum,
+            lr=self.sgd.rate,
+            dampening=0.0,
+            nesterov=False,
+            maximize=False,
+        )
 
 
 def _add_proximal_gradient(weights: Sequence[Tensor], anchors: Sequence[Tensor], mu: float) -> None:
