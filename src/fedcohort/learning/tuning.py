@@ -13,18 +13,17 @@ from fedcohort.arrays import Ints
 from fedcohort.learning.trainers import BatchedTrainer, Jobs, SequentialTrainer
 
 CPU_SLOTS = 128  # more do not help: the weights no longer fit the cache
-# Slots per asked client. On a CPU fewer than answer, so that each slot gets several jobs of
-# unequal length; a GPU needs more work at a time to stay busy.
+# Slots per asked client on a CPU: fewer than answer, so that each slot gets several jobs of
+# unequal length.
 CPU_SLOTS_PER_ASKED = 0.35
-GPU_SLOTS_PER_ASKED = 0.7
 GPU_MEMORY_FRACTION = 0.6
 SLOW = 5.0  # seconds of a measurement beyond which warming up no longer counts
 
 
 def suitable_slots(asked: float, steps: Ints, device: torch.device, bytes_per_slot: int) -> int:
-    """Return how many jobs step together: enough to keep all slots busy, within memory.
+    """Return how many jobs may step together: on a GPU as many as fit its memory.
 
-    The number stays the same in every round.
+    A round takes fewer if that is enough to end as soon as its longest job (`schedule_tightly`).
 
     Args:
         asked: Clients asked per round and worker, over all runs.
@@ -36,13 +35,11 @@ def suitable_slots(asked: float, steps: Ints, device: torch.device, bytes_per_sl
         A multiple of eight.
     """
     if device.type == "cpu":
-        per_asked = CPU_SLOTS_PER_ASKED
-        limit = CPU_SLOTS
+        busy = CPU_SLOTS_PER_ASKED * asked * steps.mean() / steps.max()
+        most = min(busy, CPU_SLOTS)
     else:
-        per_asked = GPU_SLOTS_PER_ASKED
-        limit = max(1, int(GPU_MEMORY_FRACTION * free_memory(device) / bytes_per_slot))
-    busy = per_asked * asked * steps.mean() / steps.max()
-    return max(8, int(min(busy, limit)) // 8 * 8)
+        most = min(asked, GPU_MEMORY_FRACTION * free_memory(device) / bytes_per_slot)
+    return max(8, int(most) // 8 * 8)
 
 
 def free_memory(device: torch.device) -> int:
