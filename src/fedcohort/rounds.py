@@ -148,11 +148,15 @@ def play(
         answers = _answers_of(cohort, answers)
         seconds, limit = _seconds_until_answer(answers, deadline)
         until_answer = np.where(is_asked, seconds, inf)
-        closing = _closing_time(until_answer, limit, getattr(selector, "enough", None))
+        enough = getattr(selector, "enough", None)
+        closing = _closing_time(until_answer, limit, enough)
         arrived = (seconds <= closing) & is_asked
         spent = np.where(is_asked, np.minimum(seconds, closing), 0.0)
         returned = learner.train(round, cohort.clients, arrived, cohort.correction)
-        outcome = Outcome(cohort, returned.valid, returned.loss, spent, returned.norm)
+        censored = None
+        if enough is not None:
+            censored = is_asked & (until_answer > closing) & (closing < limit)
+        outcome = Outcome(cohort, returned.valid, returned.loss, spent, returned.norm, censored)
         selector.update(outcome)
 
         duration = np.max(spent, axis=-1, initial=0.0)

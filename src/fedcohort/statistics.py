@@ -116,6 +116,57 @@ def t95(degrees: int) -> float:
     return Z95 + first + second
 
 
+def t_quantile(probability: float, degrees: float) -> float:
+    """Return a quantile of Student's t.
+
+    Args:
+        probability: Between 0 and 1.
+        degrees: Degrees of freedom, above 0.
+
+    Examples:
+        >>> round(t_quantile(0.975, 2), 3)
+        4.303
+    """
+    from scipy import stats  # Imported here: only reports need SciPy.
+
+    return float(stats.t.ppf(probability, degrees))
+
+
+def t_p_value(ratio: float, degrees: float) -> float:
+    """Return the two-sided p-value of a mean divided by its standard error.
+
+    Examples:
+        >>> round(t_p_value(-4.303, 2), 3)
+        0.05
+    """
+    from scipy import stats  # Imported here: only reports need SciPy.
+
+    return float(2 * stats.t.sf(abs(ratio), degrees))
+
+
+def holm(p_values: Floats) -> Floats:
+    """Return p-values corrected for their number by Holm's method.
+
+    Args:
+        p_values: The uncorrected ones [n].
+
+    Returns:
+        The corrected ones [n], in the same order.
+
+    Examples:
+        >>> import numpy as np
+        >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
+        [0.03, 0.06, 0.06]
+    """
+    count = len(p_values)
+    order = np.argsort(p_values)
+    factors = np.arange(count, 0, -1)
+    in_order = np.maximum.accumulate(np.minimum(p_values[order] * factors, 1.0))
+    corrected = np.empty(count)
+    corrected[order] = in_order
+    return corrected
+
+
 def estimate(values: Sequence[float]) -> Estimate:
     """Return the mean and the standard error of values over seeds.
 

@@ -20,7 +20,10 @@ from fedcohort.selection.registry import SELECTORS
 from fedcohort.selection.sampling import SAMPLERS
 
 TINY = ("--clients", "8", "--cohort", "3", "--rounds", "12", "--seeds", "2")
-COMMANDS = ("simulate", "reproduce", "list", "bench", "compare", "report", "watch", "study")
+COMMANDS = (
+    "simulate", "reproduce", "list", "bench", "compare", "report", "watch", "study", "advise",
+    "replay",
+)  # fmt: skip
 EXIT_CODES = ("0 done", "1 done but", "2 a mistake", "130 interrupted")
 FIGURES = {"figure3.png", "figure3.svg", "figure4.png", "figure4.svg"}
 FILES = {
@@ -478,7 +481,12 @@ def test_the_quick_benchmark_prints_a_table_with_the_machine_medians_and_spread(
     )
     cells = [re.split(r"\s{2,}", line.strip()) for line in table.splitlines() if line.strip()]
     whole_rounds = [row[0].split(":")[0] for row in cells if row[0].endswith("one whole round")]
-    assert whole_rounds == ["K=100,000, k=1,000", "K=1,000,000, k=10,000"]
+    assert whole_rounds == [
+        "K=1,000, k=100",
+        "K=10,000, k=1,000",
+        "K=100,000, k=10,000",
+        "K=1,000,000, k=10,000",
+    ]
     for row in cells:
         median, low, high = (float(value.replace(",", "")) for value in row[1:4])
         assert 0 < low <= median <= high

@@ -1,4 +1,5 @@
 from copy import deepcopy
+from threading import get_ident
 
 import numpy as np
 import pytest
@@ -258,3 +259,50 @@ def test_both_ways_agree_on_a_parameter_that_is_unused_or_frozen(monkeypatch, ma
     monkeypatch.setitem(SHAPES, make, (5,))
     together, alone = both(*problem(make, [8, 8], [2, 2], [mu, mu]))
     assert_same(together, alone.change, alone.loss)
+
+
+def threads_at_work(monkeypatch, work_per_thread, count=2):
+    """Return the threads that take steps when a trainer has several workers."""
+    monkeypatch.setattr("fedcohort.learning.workers.WORK_PER_THREAD", work_per_thread)
+    module, x, y, models, jobs = problem(mlp, *CASES["many more jobs than slots"])
+    trainer = BatchedTrainer(Workers(module, count), x, y, SGD, 4)
+    threads = set()
+    own_slots = trainer._own_slots
+
+    def recorded_slots(*args):
+        threads.add(get_ident())
+        return own_slots(*args)
+
+    monkeypatch.setattr(trainer, "_own_slots", recorded_slots)
+    change, loss = by_hand(module, x, y, models, jobs)
+    assert_same(trainer.train(models, jobs), change, loss)
+    return threads
+
+
+def test_small_models_are_trained_by_one_thread_and_large_ones_by_all(monkeypatch):
+    assert len(threads_at_work(monkeypatch, work_per_thread=10**6)) == 1
+    assert trainers_parts(monkeypatch, work_per_thread=1) == 2
+
+
+def trainers_parts(monkeypatch, work_per_thread):
+    monkeypatch.setattr("fedcohort.learning.workers.WORK_PER_THREAD", work_per_thread)
+    module, x, y, _, _ = problem(mlp, [8], [1], [0.0])
+    return BatchedTrainer(Workers(module, 2), x, y, SGD, 4)._parts
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("make", [mlp, cnn, frozen])
+def test_a_recorded_step_gives_the_same_bits(monkeypatch, make, parts):
+    monkeypatch.setitem(SHAPES, frozen, (5,))
+    module, x, y, models, jobs = problem(make, *CASES["many more jobs than slots"])
+    trainers = []
+    for steps in (0, 10**9):
+        monkeypatch.setattr("fedcohort.learning.trainers.STEPS_BEFORE_RECORDING", steps)
+        trainer = BatchedTrainer(Workers(module, parts), x, y, SGD, 4)
+        trainer._parts = parts
+        trainers.append((trainer, trainer.train(models, jobs)))
+    (recorded, its_updates), (plain, updates) = trainers
+    assert recorded._replay is not None
+    assert plain._replay is None
+    assert torch.equal(its_updates.change, updates.change)
+    assert torch.equal(its_updates.loss, updates.loss)

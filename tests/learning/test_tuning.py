@@ -5,11 +5,11 @@ import torch
 from fedcohort.learning.tuning import suitable_slots
 
 CPU = torch.device("cpu")
-SLOTS = {  # 0.35 of those asked, where all train equally long; in eights
-    "0.35 of 40 is 14": (40.0, 8),
-    "0.35 of 80 is 28": (80.0, 24),
-    "few": (1.0, 8),
-    "no more than fit the cache": (5000.0, 128),
+SLOTS = {  # one for each of those asked, where all train equally long; in fours
+    "20": (20, 20),
+    "22": (22, 24),
+    "one": (1, 4),
+    "two waves of 300, not 512 and then 88": (600, 300),
 }
 
 
@@ -19,7 +19,12 @@ def test_slots_grow_with_how_many_are_asked(asked, slots):
 
 
 def test_clients_that_end_early_make_room_for_others():
-    assert suitable_slots(80.0, np.array([4, 2, 2, 0]), CPU, bytes_per_slot=1) == 8  # half of 28
+    assert suitable_slots(80, np.array([4, 2, 2, 0]), CPU, bytes_per_slot=1) == 40  # half of 80
+
+
+def test_on_a_cpu_memory_is_a_limit_too():
+    gigabyte = 2**30
+    assert suitable_slots(20, np.array([3]), CPU, bytes_per_slot=gigabyte) == 8  # waves of 7
 
 
 def test_on_a_gpu_memory_is_the_limit(monkeypatch):

@@ -1,9 +1,15 @@
 from threading import Barrier
 
 import pytest
+import torch
 from torch import nn
 
-from fedcohort.learning.workers import Workers
+from fedcohort.learning.workers import (
+    WORK_PER_THREAD,
+    Workers,
+    multiply_adds,
+    suitable_parts,
+)
 
 
 @pytest.mark.parametrize("threads", [0, 1, 3])
@@ -33,3 +39,37 @@ def test_without_threads_the_caller_works_with_the_module_itself():
     workers = Workers(module, 0)
     assert workers.count == 1
     assert workers.map(lambda _: workers.module(), range(1)) == [module]
+
+
+def test_multiply_adds_count_each_weight_wherever_it_is_applied():
+    # The convolution multiplies its 2 * 3 * 3 weights at 4 * 4 places, the layer each of its
+    # 2 * 16 * 5 weights once.
+    module = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(32, 5))
+    assert multiply_adds(module, torch.zeros(1, 1, 6, 6)) == 18 * 16 + 160
+    assert not any(layer._forward_hooks for layer in module.modules())
+
+
+def test_a_model_without_known_layers_counts_by_its_parameters():
+    class Own(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.matrix = nn.Parameter(torch.zeros(3, 4))
+
+        def forward(self, x):
+            return x @ self.matrix.T
+
+    assert multiply_adds(Own(), torch.zeros(1, 4)) == 12
+
+
+@pytest.mark.parametrize(
+    ("work", "threads", "parts"),
+    [
+        (0, 8, 1),
+        (2 * WORK_PER_THREAD - 1, 8, 1),
+        (2 * WORK_PER_THREAD, 8, 2),
+        (100 * WORK_PER_THREAD, 8, 8),
+        (100 * WORK_PER_THREAD, 1, 1),
+    ],
+)
+def test_a_thread_more_needs_work_for_it(work, threads, parts):
+    assert suitable_parts(work, threads) == parts

@@ -85,8 +85,8 @@ MUTANTS = (
     Mutant(
         "what speaks most for a claim is shown",
         "paper/claims/verdicts.py",
-        "min(were_run, key=margins)",
-        "max(were_run, key=margins)",
+        "min(were_run, key=ratio)",
+        "max(were_run, key=ratio)",
         ("tests/paper/test_claims.py",),
     ),
     Mutant(
@@ -97,10 +97,10 @@ MUTANTS = (
         ("tests/paper/test_claims.py",),
     ),
     Mutant(
-        "never counts as the rounds that were played",
+        "never counts as twice the rounds that were played",
         "paper/claims/claim.py",
-        "round = 2 * horizon",
-        "round = horizon",
+        "log(min(round, horizon))",
+        "log(min(round, 2 * horizon))",
         ("tests/paper/test_claims.py",),
     ),
     Mutant(

@@ -1,7 +1,7 @@
 """What the verdicts and the page of a reproduction say, worked out by hand."""
 
 from dataclasses import replace
-from math import isnan, log
+from math import inf, log
 
 import numpy as np
 import pytest
@@ -9,8 +9,8 @@ from made import result
 
 from fedcohort.lab.config import SimulationConfig
 from fedcohort.lab.simulation import Simulation, simulate
-from fedcohort.paper.claims import training
-from fedcohort.paper.claims.claim import Check
+from fedcohort.paper.claims import training_checks as training
+from fedcohort.paper.claims.claim import Check, decide, write_effect
 from fedcohort.paper.claims.evidence import Evidence, our_evidence
 from fedcohort.paper.claims.verdicts import count_verdicts, report_on
 from fedcohort.paper.curves import sample_numbers, sample_rows
@@ -19,19 +19,31 @@ from fedcohort.paper.participation import SIMULATION
 from fedcohort.paper.reproduce import Reproduction
 from fedcohort.paper.results import Results
 from fedcohort.paper.setting import task_config
-from fedcohort.statistics import estimate
 
 
-def check(*values, noise=0.0):
-    return Check("x", estimate(values), noise)
+def check(*values):
+    return Check("x", dict(enumerate(values)), "accuracy")
 
 
 def test_verdicts_are_counted_in_words():
-    holds, fails = check(1.0, 1.0), check(-1.0, -1.0)
-    undecided, absent = check(0.0, 0.0), check()
-    counted = count_verdicts([fails, holds, holds, undecided, absent, absent, absent])
-    assert counted == "2 hold, 1 fail, 1 undecided, 3 not run"
+    holds, fails = check(1.0, 1.0, 1.0), check(-1.0, -1.0, -1.0)
+    unknown, absent = check(0.0, 0.0), check()
+    decisions = decide([fails, holds, holds, unknown, absent, absent, absent])
+    assert count_verdicts(decisions) == "2 hold, 1 fail, 1 cannot be told, 3 not run"
     assert count_verdicts([]) == "-"
+
+
+@pytest.mark.parametrize(
+    ("size", "unit", "words"),
+    [
+        (log(2), "rounds", "2.00×"),
+        (-0.015, "accuracy", "-1.50 points"),
+        (0.25, "ratio", "+0.25"),
+        (inf, "rounds", "-"),
+    ],
+)
+def test_effects_are_written_in_their_unit(size, unit, words):
+    assert write_effect(size, unit) == words
 
 
 @pytest.mark.parametrize(
@@ -53,26 +65,26 @@ def test_the_gap_between_slowest_and_fastest_is_paired_by_seed():
     assert gap == pytest.approx({1: log(3), 2: log(5)})
 
 
-def test_the_numbers_of_a_verdict_have_a_margin_only_where_something_was_run():
+def test_the_numbers_of_a_verdict_are_those_worked_by_hand():
     values = {"fedcs": {0: 0.5, 1: 0.52, 2: 0.54}, "random": {0: 0.6, 1: 0.7, 2: 0.65}}
 
     def trained(task, selector, partition, mu, cohort, quantity):
-        return values.get(selector, {}) if partition == "iid" and mu == 0.0 else {}
+        asked = partition == "iid" and mu == 0.0 and cohort == 20 and quantity == "final"
+        return values.get(selector, {}) if asked else {}
 
     evidence = Evidence(trained, {"cifar10": 100, "emnist-letters": 100})
-    report = report_on(evidence)
-    rows = [row for table in report.numbers.values() for row in table]
+    rows = [row for table in report_on(evidence).numbers.values() for row in table]
     lower = [row for row in rows if "random ends above fedcs" in row["comparison"]]
     assert lower
     for row in lower:
         if "non-iid" in row["comparison"] or "FedProx" in row["comparison"]:
-            assert (row["seeds"], row["verdict"]) == (0, "not run")
-            assert isnan(row["margin"])
-        elif row["seeds"]:
-            # Differences 0.1, 0.18 and 0.11: mean 0.13, sd 0.0436, t of two degrees 2.92.
+            assert (row["worlds"], row["verdict"]) == (0, "not run")
+        else:
+            # Differences 0.1, 0.18 and 0.11: mean 0.13, variance 0.0019, so each run has 0.00095
+            # and the mean an error of 0.0252; t is 5.17 with two degrees of freedom.
             assert row["support"] == pytest.approx(0.13)
-            assert row["margin"] == pytest.approx(2.92 * 0.0436 / 3**0.5, rel=0.01)
-            assert row["verdict"] == "holds"
+            assert row["standard error"] == pytest.approx((0.0019 / 3) ** 0.5)
+            assert (row["df"], row["in words"]) == (2, "+13.00 points")
 
 
 def test_a_table_of_curves_reaches_to_the_end_of_the_longest():

@@ -78,6 +78,31 @@ def test_a_time_budget_stops_between_rounds_and_the_same_call_goes_on_to_the_sam
     assert same_runs("run", "whole")
 
 
+def test_runs_stop_at_a_round_and_a_later_call_goes_on_to_the_same_end():
+    reproduce.run(["table3"], Path("whole"), **TINY)
+    early = reproduce.run(["table3"], Path("run"), stop_at=4, **TINY)
+    assert early.stopped == ""
+    assert {len(run.accuracy) for run in early.results.runs} == {4}
+    again = reproduce.run(["table3"], Path("run"), stop_at=4, **TINY)
+    assert {len(run.accuracy) for run in again.results.runs} == {4}
+    reproduce.run(["table3"], Path("run"), **TINY)
+    assert same_runs("run", "whole")
+
+
+def test_independent_draws_are_trained_on_request_and_shown_where_they_were():
+    plain = reproduce.run(["table3"], Path("run"), **TINY)
+    assert list(plain.reports["table3"].tables) == [
+        "iid, FedAvg",
+        "iid, FedProx",
+        "non-iid, FedAvg",
+        "non-iid, FedProx",
+    ]
+    done = reproduce.run(["table3"], Path("run"), **TINY | {"partitions": ("independent-label",)})
+    rows = done.reports["table3"].tables["non-iid by independent draws, FedAvg"]
+    shown = {row["scheme"] for row in rows if row["final"] != "not run"}
+    assert shown == {"E3CS-inc", "Random", "pow-d"}
+
+
 def test_a_killed_run_goes_on_from_its_last_checkpoint(call, monkeypatch):
     reproduce.run(["table3"], Path("whole"), **TINY)
     asked = []
@@ -191,7 +216,7 @@ def test_absent_data_are_said_aloud_and_the_rest_is_done(call):
         (("table3", "--selectors", "randm"), "selector .*, got 'randm'; did you mean 'random'"),
         (
             ("table3", "--partitions", "shards"),
-            "partition must be one of iid, primary-label, got 'shards'",
+            "partition must be one of iid, primary-label, independent-label, got 'shards'",
         ),
         (("table3", "--mus", "0.3"), "mus .* 0, 0.5, got 0.3"),
         (("table3", "--mus", "x"), "mus .* numbers, got 'x'"),

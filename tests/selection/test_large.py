@@ -82,10 +82,11 @@ def test_class_totals_of_a_cohort_vary_no_more_than_under_independent_draws(layo
         assert (np.abs(np.bincount(kind[clients], minlength=4) - k / 4) <= error).all()
 
 
+@pytest.mark.parametrize("algorithm", ["scan", "tree"])
 @pytest.mark.parametrize("update", ["paper", "robust"])
-def test_a_large_e3cs_learns_what_the_small_one_would(monkeypatch, update):
+def test_a_large_e3cs_learns_what_the_small_one_would(monkeypatch, update, algorithm):
     monkeypatch.setattr(large, "LARGE", 1)
-    selector = E3CS(80, 20, rng=0, quota=0.2, update=update)
+    selector = E3CS(80, 20, rng=0, quota=0.2, update=update, algorithm=algorithm)
     for round in range(60):
         logs = selector.log_weights
         small = allocate(logs, 20, 0.2 * 20 / 80)
@@ -108,12 +109,13 @@ def test_a_large_e3cs_learns_what_the_small_one_would(monkeypatch, update):
         np.testing.assert_allclose(selector.log_weights, expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("algorithm", ["scan", "tree"])
 @pytest.mark.parametrize(
     "shape", ["one jackpot", "a spread beyond float64", "ties on the cap", "geometric"]
 )
-def test_hard_weights_are_drawn_or_left_to_the_sort(monkeypatch, shape):
+def test_hard_weights_are_drawn_or_left_to_the_sort(monkeypatch, shape, algorithm):
     monkeypatch.setattr(large, "LARGE", 1)
-    selector = E3CS(100, 20, rng=0)
+    selector = E3CS(100, 20, rng=0, algorithm=algorithm)
     weights = {
         "one jackpot": np.append(np.zeros(99), 2000.0),
         "a spread beyond float64": np.linspace(-2000, 2000, 100),
@@ -128,8 +130,9 @@ def test_hard_weights_are_drawn_or_left_to_the_sort(monkeypatch, shape):
     assert np.isin(np.flatnonzero(p == 1), cohort.clients).all()
 
 
-def test_large_federations_go_this_way_by_themselves():
-    selector = E3CS(large.LARGE, 500, rng=0, quota=0.5)
+@pytest.mark.parametrize("algorithm", ["auto", "scan"])
+def test_federations_too_large_to_be_sorted_have_the_probabilities_of_allocate(algorithm):
+    selector = E3CS(large.LARGE, 500, rng=0, quota=0.5, algorithm=algorithm)
     selector.log_weights = np.random.default_rng(0).normal(0, 3, large.LARGE)
     p = allocate(selector.log_weights, 500, 0.5 * 500 / large.LARGE)
     cohort = selector.select(0)
@@ -137,10 +140,11 @@ def test_large_federations_go_this_way_by_themselves():
     assert selector.log_cap == pytest.approx(float(p.log_cap), rel=1e-12)
 
 
-def test_a_large_run_in_a_batch_is_the_run_alone(monkeypatch):
+@pytest.mark.parametrize("algorithm", ["scan", "tree"])
+def test_a_large_run_in_a_batch_is_the_run_alone(monkeypatch, algorithm):
     monkeypatch.setattr(large, "LARGE", 100)
-    alone = E3CS(100, 10, rng=3)
-    together = E3CS(100, 10, rng=[3, 4])
+    alone = E3CS(100, 10, rng=3, algorithm=algorithm)
+    together = E3CS(100, 10, rng=[3, 4], algorithm=algorithm)
     np.testing.assert_array_equal(together.select(0).clients[0], alone.select(0).clients)
 
 

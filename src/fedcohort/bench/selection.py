@@ -1,4 +1,4 @@
-"""How fast selection is: many seeds in lock-step, and rounds of up to ten million clients.
+"""How fast selection is: many seeds in lock-step, and rounds of many clients.
 
 One round of many clients is compared with one draw of `torch.multinomial`.
 """
@@ -17,25 +17,34 @@ from fedcohort.world.bernoulli import bernoulli
 from fedcohort.world.classes import class_rates
 
 WARM_UP = 2  # rounds
+LARGEST_COHORT = 10**4
+MOST_OF_TORCH = 2**24  # categories of torch.multinomial
 
 
-def measure_selection(quick: bool = False) -> tuple[list[Row], str]:
-    """Measure many seeds at K=100, and one round of many clients beside torch.multinomial.
+def measure_selection(quick: bool = False, largest: int | None = None) -> tuple[list[Row], str]:
+    """Measure many seeds at K=100, and the curve of one round from a thousand clients on.
 
     Args:
         quick: Whether to measure fewer rounds, repetitions and clients.
+        largest: Largest number of clients; by default ten million, or a million if `quick`. A
+            hundred million take about 8 GB of memory.
 
     Returns:
         The rows of the table and a description of the machine.
     """
     if quick:
         rows = [measure_lock_step(256, 100, 20, rounds=50, repeats=3)]
-        repeats = {10**5: 5, 10**6: 5}
+        repeats = 5
     else:
         rows = [measure_lock_step(256, 100, 20, rounds=300, repeats=7)]
-        repeats = {10**5: 15, 10**6: 15, 10**7: 5}
-    for num_clients, count in repeats.items():
-        rows += measure_large_round(num_clients, num_clients // 100, count)
+        repeats = 15
+    if largest is None:
+        largest = 10**6 if quick else 10**7
+
+    num_clients = 10**3
+    while num_clients <= largest:
+        rows += measure_large_round(num_clients, min(num_clients // 10, LARGEST_COHORT), repeats)
+        num_clients *= 10
     return rows, describe_machine()
 
 
@@ -87,10 +96,15 @@ def measure_large_round(num_clients: int, cohort_size: int, repeats: int) -> lis
 
 
 def _make_torch_draw(log_weights: Floats, cohort_size: int) -> Callable[[], object] | None:
-    """Return the paper's draw in PyTorch's own precision, or None without PyTorch."""
+    """Return the paper's draw in PyTorch's own precision.
+
+    None without PyTorch, or where it cannot draw from so many.
+    """
     try:
         import torch
     except ImportError:
+        return None
+    if log_weights.size > MOST_OF_TORCH:
         return None
     weights = torch.from_numpy(np.exp(log_weights - log_weights.max())).float()
     return lambda: torch.multinomial(weights, cohort_size, replacement=False)

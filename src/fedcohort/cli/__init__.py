@@ -12,16 +12,18 @@ import typer
 from rich.console import Console
 
 from fedcohort import __version__
+from fedcohort.cli.advise import advise
 from fedcohort.cli.bench import bench
 from fedcohort.cli.compare import compare
 from fedcohort.cli.console import console
 from fedcohort.cli.list_names import list_names
+from fedcohort.cli.replay import replay
 from fedcohort.cli.report import report
 from fedcohort.cli.reproduce import reproduce
 from fedcohort.cli.simulate import simulate
 from fedcohort.cli.study import study
 from fedcohort.cli.watch import watch
-from fedcohort.references import describe_own_error
+from fedcohort.lab.mistakes import describe_mistake
 
 MISTAKE = 2
 INTERRUPTED = 130
@@ -29,10 +31,6 @@ INTERRUPTION = (
     "interrupted; `reproduce` and `study` go on with the same command, `compare` with --resume, "
     "anything else starts anew"
 )
-EXTRAS = {  # the modules that each extra installs
-    "learning": ("torch", "sklearn", "scipy", "safetensors", "pyarrow"),
-    "flower": ("flwr",),
-}
 
 
 def _find_click_exception() -> Any:
@@ -61,6 +59,8 @@ app.command(context_settings={"max_content_width": 110})(compare)
 app.command()(reproduce)
 app.command()(study)
 app.command()(watch)
+app.command()(advise)
+app.command()(replay)
 
 
 def _show_version(wanted: bool) -> None:
@@ -91,42 +91,24 @@ def main() -> None:
     """Run the command line and exit: 0 done, 1 done in part, 2 a mistake, 130 interrupted."""
     _escape_unprintable()
     try:
-        code = _run_app()
+        code: Any = app(prog_name="fedcohort", standalone_mode=False)
     except ClickException as error:
         code = _complain(_in_one_line(error))
-    except ModuleNotFoundError as error:
-        extra = _extra_with(error.name)
-        if extra is None:
-            raise
-        code = _complain(f"this command needs {error.name}: pip install 'fedcohort[{extra}]'")
     except BrokenPipeError:
         # The reader of the output has gone; everything is on disk by then.
         sys.stderr.close()
         code = 0
-    except (ValueError, OSError, MemoryError) as error:
-        code = _complain(str(error) or "not enough memory")
-    except RuntimeError as error:
-        # PyTorch's words for the memory of the host and of a GPU.
-        if "allocate memory" not in str(error) and "out of memory" not in str(error):
-            raise
-        code = _complain(f"not enough memory: {str(error).splitlines()[0]}")
     except (typer.Abort, KeyboardInterrupt):
         code = INTERRUPTED
+    except Exception as error:
+        words = describe_mistake(error)
+        if words is None:
+            raise
+        code = _complain(words)
 
     if code == INTERRUPTED:  # typer turns Ctrl-C into this code too
         _complain(INTERRUPTION)
     sys.exit(code if isinstance(code, int) else 0)
-
-
-def _run_app() -> Any:
-    """Run a command; an error in a source of the user's own becomes one line that says where."""
-    try:
-        return app(prog_name="fedcohort", standalone_mode=False)
-    except Exception as error:
-        words = describe_own_error(error)
-        if words is None:
-            raise
-        raise ValueError(words) from None
 
 
 def _complain(message: str) -> int:
@@ -148,14 +130,6 @@ def _escape_unprintable() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-
-
-def _extra_with(module: str | None) -> str | None:
-    """Return the extra that installs a module, None if no extra does."""
-    for extra, modules in EXTRAS.items():
-        if module in modules:
-            return extra
-    return None
 
 
 def _in_one_line(mistake: Any) -> str:

@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from fedcohort.bench import BENCHES
-from fedcohort.checks import check_choice
+from fedcohort.bench.selection import measure_selection
+from fedcohort.checks import check_choice, check_int
 from fedcohort.cli.console import print_json, print_table
 
 
@@ -16,6 +17,10 @@ def bench(
     quick: Annotated[
         bool, typer.Option("--quick", help="Few repetitions and no ten million clients.")
     ] = False,
+    largest: Annotated[
+        int | None,
+        typer.Option(help="Largest number of clients of selection, such as 100000000 (8 GB)."),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the table as JSON and nothing else.")
     ] = False,
@@ -27,7 +32,11 @@ def bench(
     Example: fedcohort bench selection
     """
     check_choice("name", name, BENCHES)
-    rows, about = BENCHES[name](quick)
+    if largest is None:
+        rows, about = BENCHES[name](quick)
+    else:
+        check_choice("name with --largest", name, ("selection",))
+        rows, about = measure_selection(quick, check_int("largest", largest, 1000))
     if as_json:
         print_json({"command": f"bench {name}", "about": about, "rows": rows})
     else:

@@ -10,12 +10,14 @@ import typer
 
 from fedcohort.checks import check_choice
 from fedcohort.cli.console import console, print_json, print_table, progress_bars, say
+from fedcohort.cli.sharing import DEVICES, RAY, SHARD, check_unshared, read_sharing
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.named_parts import data_and_model
 from fedcohort.lab.runs import group_label
 
 if TYPE_CHECKING:
     from fedcohort.lab.comparison import Comparison
+    from fedcohort.lab.shards import Shard
     from fedcohort.reports.findings import Findings
 
 COMMON = (
@@ -45,6 +47,9 @@ def _compare(
     overwrite: bool,
     log: str | None,
     as_json: bool,
+    shard: str | None,
+    devices: str | None,
+    ray: str | None,
     help_all: bool,
     **given: str | bool | list[str] | None,
 ) -> None:
@@ -59,6 +64,7 @@ def _compare(
     from fedcohort.files import read_toml
     from fedcohort.lab.comparison import run_comparison
     from fedcohort.lab.folder import save_summary
+    from fedcohort.lab.sharding import run_shard, run_sharded
     from fedcohort.lab.summary import comparison_rows
     from fedcohort.reports.html.verdict import left_out
     from fedcohort.reports.pages.comparison import findings
@@ -73,17 +79,22 @@ def _compare(
             settings[name] = parse_setting(name, value)
     # A run that is resumed without any settings takes its own.
     takes_own = resume and config is None and not settings
+    settings_given = None if takes_own else ComparisonConfig.from_dict(settings)
+    own_shard, workers = read_sharing(shard, devices, ray, settings.get("device"))
+    check_unshared(own_shard or workers, log=log)
+    check_unshared(own_shard, overwrite=overwrite)
+    options: dict[str, Any] = {"data": data, "resume": resume, "from_previous": from_previous}
     with progress_bars() as on_progress:
-        comparison = run_comparison(
-            None if takes_own else ComparisonConfig.from_dict(settings),
-            out,
-            data=data,
-            resume=resume,
-            from_previous=from_previous,
-            overwrite=overwrite,
-            log=log,
-            on_progress=on_progress,
-        )
+        options["on_progress"] = on_progress
+        if own_shard is not None:
+            part = run_shard(settings_given, out, own_shard, **options)
+            show_shard(own_shard, part, as_json)
+            return
+        options["overwrite"] = overwrite
+        if workers is not None:
+            comparison = run_sharded(settings_given, out, workers, **options)
+        else:
+            comparison = run_comparison(settings_given, out, log=log, **options)
 
     rows = comparison_rows(comparison.config, comparison.records)
     save_summary(out, rows)
@@ -100,6 +111,15 @@ def _compare(
     console.print(figures, markup=False, highlight=False)
     say(f"Results: {out}")
     say(page)
+
+
+def show_shard(shard: "Shard", comparison: "Comparison", as_json: bool) -> None:
+    """Say that a shard is finished, and how all shards become one run."""
+    if as_json:
+        print_json({"command": "compare", "folder": comparison.folder, "shard": str(shard)})
+        return
+    say(f"Shard {shard}: {comparison.folder}")
+    say("When all shards are finished, the same command without --shard merges and shows them.")
 
 
 def show_tables(config: ComparisonConfig, rows: Sequence[Row]) -> None:
@@ -235,6 +255,9 @@ OWN_FLAGS: dict[str, tuple[Any, Any, Any]] = {  # type, default, option
         False,
         typer.Option("--json", help="Print the table as JSON and nothing else."),
     ),
+    "devices": (str | None, None, DEVICES),
+    "shard": (str | None, None, SHARD),
+    "ray": (str | None, None, RAY),
     "help_all": (
         bool,
         False,

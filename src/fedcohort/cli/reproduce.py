@@ -7,9 +7,12 @@ import typer
 
 from fedcohort.cli.console import print_json, progress_bars, say, show
 from fedcohort.cli.parse import parse_numbers, parse_words
+from fedcohort.cli.sharing import DEVICES, RAY, SHARD, check_unshared, read_sharing
 from fedcohort.paper.artefacts import ARTEFACTS
 
 if TYPE_CHECKING:
+    from fedcohort.lab.shards import Shard
+    from fedcohort.lab.training import Training
     from fedcohort.paper.reproduce import Reproduction
 
 INCOMPLETE = 1
@@ -36,9 +39,7 @@ def reproduce(
     partitions: Annotated[
         str | None, typer.Option(help="Only these partitions now: iid, non-iid.")
     ] = None,
-    mus: Annotated[
-        str | None, typer.Option(help="Only these coefficients now: 0 FedAvg, 0.5 FedProx.")
-    ] = None,
+    mus: Annotated[str | None, typer.Option(help="Only these now: 0 FedAvg, 0.5 FedProx.")] = None,
     no_refill: Annotated[
         bool, typer.Option("--no-refill", help="Non-iid: no sample has two owners.")
     ] = False,
@@ -56,21 +57,26 @@ def reproduce(
     compiled: Annotated[
         bool | None, typer.Option("--compiled", help="torch.compile on cuda.")
     ] = None,
+    devices: Annotated[str | None, DEVICES] = None,
+    shard: Annotated[str | None, SHARD] = None,
+    ray: Annotated[str | None, RAY] = None,
     data: Annotated[
-        Path | None, typer.Option(help="Folder with data sets; also $FEDCOHORT_DATA.")
+        Path | None, typer.Option(help="Folder of data sets; or $FEDCOHORT_DATA.")
     ] = None,
     time_budget: Annotated[
         float | None, typer.Option(help="Minutes after which training stops.")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help=f"Folder of runs and reports; {OUT} unless given.")
+    stop_at: Annotated[
+        int | None,
+        typer.Option(help="Round after which training stops."),
     ] = None,
+    out: Annotated[Path | None, typer.Option(help=f"Folder of all, else {OUT}.")] = None,
     source: Annotated[
         Path | None,
         typer.Option(
             "--from",
-            help="Show the results in this folder, of all schemes and seeds; train nothing. "
-            "Reports go there, too, unless --out says else.",
+            help="Show what this folder holds; train nothing. "
+            "Reports go there, unless --out is given.",
         ),
     ] = None,
     export: Annotated[Path | None, typer.Option(help="Folder to add compact results to.")] = None,
@@ -88,7 +94,7 @@ def reproduce(
     """Reproduce artefacts of the paper.
 
     Names: figure3, figure4, regret, table2, figure5, table3, figure6, figure7,
-    server_step, ablations, claims, all. The same command goes on where it stopped.
+    server_step, ablations, claims, all. The same command goes on.
 
     Example: fedcohort reproduce table3 --device cuda --seeds 3 --time-budget 25
     """
@@ -123,6 +129,10 @@ def reproduce(
     if mus is not None:
         overrides["mus"] = parse_numbers("mus", mus)
 
+    own_shard, workers = read_sharing(shard, devices, ray, device)
+    check_unshared(own_shard, overwrite=overwrite, export=export, as_json=as_json)
+    if workers is not None:
+        overrides["device"] = workers.device
     exported_before = None
     if export is not None:
         exported_before = exports.read_export(export)
@@ -132,8 +142,12 @@ def reproduce(
             "compiled": compiled,
             "data": data,
             "time_budget": time_budget,
+            "stop_at": stop_at,
             "from_previous": from_previous or None,
             "overwrite": overwrite or None,
+            "shard": shard,
+            "devices": devices,
+            "ray": ray,
         }
         for name, value in idle.items():
             if value is not None:
@@ -142,16 +156,20 @@ def reproduce(
                 )
         reproduction = library.show(names, source, **overrides)
     else:
+        options: dict[str, Any] = {
+            "data": data,
+            "minutes": time_budget,
+            "stop_at": stop_at,
+            "from_previous": from_previous,
+        }
         with progress_bars() as on_progress:
+            options["on_progress"] = on_progress
+            if own_shard is not None:
+                training = library.train_shard(names, out or OUT, own_shard, **options, **overrides)
+                _show_shard(own_shard, training)
+                return
             reproduction = library.run(
-                names,
-                out or OUT,
-                data=data,
-                minutes=time_budget,
-                from_previous=from_previous,
-                overwrite=overwrite,
-                on_progress=on_progress,
-                **overrides,
+                names, out or OUT, overwrite=overwrite, workers=workers, **options, **overrides
             )
     home = out or source or OUT
     figures = {}
@@ -183,6 +201,18 @@ def reproduce(
         say(NO_PAGE if page is None else f"Report: {page}")
     if reproduction.absent:
         raise typer.Exit(INCOMPLETE)
+
+
+def _show_shard(shard: "Shard", training: "Training") -> None:
+    """Say how far a shard is, and how the results of all shards are shown."""
+    if training.stopped:
+        say(f"The time is up: {training.stopped}; the same command goes on from there.")
+    for name, why in training.absent.items():
+        say(f"SKIPPED: everything on {name}, whose data are not there: {why}")
+    if training.absent:
+        raise typer.Exit(INCOMPLETE)
+    if not training.stopped:
+        say(f"Shard {shard} is finished. The same command without --shard shows all of them.")
 
 
 def say_where(reproduction: "Reproduction", home: Path, exported: list[Path] | None) -> None:

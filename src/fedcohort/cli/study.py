@@ -8,6 +8,7 @@ import typer
 from fedcohort.checks import check_choice
 from fedcohort.cli.console import progress_bars, say, show
 from fedcohort.cli.parse import parse_words
+from fedcohort.cli.sharing import DEVICES, RAY, SHARD, check_unshared, read_sharing
 
 STUDIES = ("volatility",)
 OUT = Path("runs/study")
@@ -33,6 +34,9 @@ def study(
     compiled: Annotated[
         bool | None, typer.Option("--compiled", help="torch.compile on cuda.")
     ] = None,
+    devices: Annotated[str | None, DEVICES] = None,
+    shard: Annotated[str | None, SHARD] = None,
+    ray: Annotated[str | None, RAY] = None,
     data: Annotated[
         Path | None, typer.Option(help="Folder with data sets; also $FEDCOHORT_DATA.")
     ] = None,
@@ -55,24 +59,32 @@ def study(
     from fedcohort.study.volatility import PARTITIONS, RULES, SELECTORS, WORLDS, blocks
 
     check_choice("name", name, STUDIES)
+    own_shard, workers = read_sharing(shard, devices, ray, device)
+    check_unshared(own_shard or workers, source=source)
     if source is None:
         given: dict[str, Any] = {
             "seeds": seeds,
             "rounds": rounds,
-            "device": device,
+            "device": workers.device if workers else device,
             "precision": precision,
             "compiled": compiled,
             "selectors": parse_words(selectors) if selectors else SELECTORS,
             "aggregations": parse_words(aggregations) if aggregations else RULES,
         }
-        chosen = blocks(
-            parse_words(datasets),
-            parse_words(worlds) if worlds else WORLDS,
-            parse_words(partitions) if partitions else PARTITIONS,
-            **{key: value for key, value in given.items() if value is not None},
+        chosen = list(
+            blocks(
+                parse_words(datasets),
+                parse_words(worlds) if worlds else WORLDS,
+                parse_words(partitions) if partitions else PARTITIONS,
+                **{key: value for key, value in given.items() if value is not None},
+            )
         )
         with progress_bars() as on_progress:
-            runs.train(list(chosen), out, data, on_progress)
+            if own_shard is not None:
+                runs.train_shard(chosen, out, own_shard, data, on_progress)
+                say(f"Shard {own_shard} is finished; without --shard, all are merged and shown.")
+                return
+            runs.train(chosen, out, data, on_progress, workers)
     home = source or out
     report = make_report(runs.read_measures(home), runs.read_curves(home))
     show(report, write(report, home))

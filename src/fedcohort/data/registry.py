@@ -11,6 +11,7 @@ from fedcohort.data.dataset import Dataset
 from fedcohort.data.digits import digits
 from fedcohort.data.directories import find_or_download
 from fedcohort.data.download import OnProgress
+from fedcohort.data.letters import nist_letters_mix
 from fedcohort.data.mnist import EMNIST_LETTERS, FASHION_MNIST, MNIST
 from fedcohort.references import make_own, resolve
 
@@ -22,6 +23,7 @@ DATASETS: dict[str, Loader] = {
     "emnist-letters": partial(find_or_download, EMNIST_LETTERS),
     "mnist": partial(find_or_download, MNIST),
     "fashion-mnist": partial(find_or_download, FASHION_MNIST),
+    "nist-letters-mix": nist_letters_mix,
 }
 
 

@@ -1,19 +1,17 @@
-"""A comparison and its run folder: begin it, go on with it, load it."""
+"""Run a comparison in its folder: begin it, go on with it, or merge its shards."""
 
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, fields
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.arrays import Floats, Ints
+from fedcohort.arrays import Floats
 from fedcohort.checks import check_choice
 from fedcohort.data import Dataset, load
 from fedcohort.files import check_folder, digest_file
 from fedcohort.lab import folder as run_folder
-from fedcohort.lab.config import LATER_SETTINGS, ComparisonConfig, open_world
-from fedcohort.lab.record_checks import CLASS_ACCURACY, check_label_counts, check_records
-from fedcohort.lab.recorder import Allocations, read_allocations
+from fedcohort.lab.comparison_folder import Comparison, load_chunk, load_comparison, read_config
+from fedcohort.lab.config import ComparisonConfig, open_world
+from fedcohort.lab.merging import merge_shards
 from fedcohort.lab.simulation import Progress
 from fedcohort.lab.sources import check_present_sources, import_sources
 from fedcohort.lab.tracking import BACKENDS, check_installed, track
@@ -22,117 +20,7 @@ from fedcohort.world.options import MissingData
 if TYPE_CHECKING:
     from fedcohort.lab.trial import Trial
 
-
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """A comparison as its run folder holds it. Every file is read at most once.
-
-    Attributes:
-        folder: Its run folder.
-        config: Its settings.
-        records: What was recorded of each round, [T, runs, ...] by name; nothing if no round was
-            played yet.
-    """
-
-    folder: Path
-    config: ComparisonConfig
-    records: run_folder.Arrays
-
-    @property
-    def rounds_done(self) -> int:
-        """How many rounds are recorded."""
-        return len(self.records["accuracy"]) if self.records else 0
-
-    @cached_property
-    def allocations(self) -> dict[str, Allocations]:
-        """The recorded probabilities by selector."""
-        return read_allocations(self.folder)
-
-    @cached_property
-    def label_counts(self) -> dict[str, Ints]:
-        """How many samples of each label every client owns, [K, C] by partition."""
-        counts = run_folder.load_label_counts(self.folder)
-        check_label_counts(self.config, counts, self.folder / run_folder.LABEL_COUNTS)
-        return counts
-
-    @cached_property
-    def class_rates(self) -> tuple[float, ...]:
-        """The mean success rate of each class of clients; nothing if it was not recorded."""
-        rates = run_folder.load_class_rates(self.folder)
-        by_class = self.records.get(CLASS_ACCURACY)
-        if rates is None or by_class is None:
-            return ()
-        if len(rates) != by_class.shape[-1]:
-            raise ValueError(
-                f"{self.folder / run_folder.CLASS_RATES} must hold the success rates of "
-                f"{by_class.shape[-1]} classes, as the records do, got {len(rates)}"
-            )
-        return tuple(rates.tolist())
-
-    @cached_property
-    def environment(self) -> dict[str, str]:
-        """The versions and the machine it was computed with."""
-        return run_folder.read_environment(self.folder)
-
-    @cached_property
-    def provenance(self) -> dict[str, Any]:
-        """Environment, cost and the digest of the samples, as far as they are known."""
-        provenance = {**self.environment, **run_folder.read_cost(self.folder)}
-        digest = run_folder.read_data_digest(self.folder)
-        if digest is not None:
-            provenance["data"] = digest
-        return provenance
-
-
-def load_comparison(
-    folder: Path, config: ComparisonConfig | None = None, rounds: int | None = None
-) -> Comparison:
-    """Return the comparison that a folder holds.
-
-    Args:
-        folder: The run folder.
-        config: Its settings, if they were read before.
-        rounds: How many rounds to load. None loads all there are.
-
-    Raises:
-        ValueError: If a file is damaged, or the records do not fit the settings.
-    """
-    if config is None:
-        config = read_config(folder)
-    records = run_folder.load_records(folder, rounds)
-    if records:
-        check_records(config, records, folder / run_folder.RECORDS)
-    return Comparison(folder, config, records)
-
-
-def read_config(folder: Path) -> ComparisonConfig:
-    """Return the settings of a comparison.
-
-    Raises:
-        ValueError: If the file does not name every setting of its run.
-    """
-    path = run_folder.settings_path(folder)
-    settings = run_folder.read_settings(folder)
-    missing = []
-    for field in fields(ComparisonConfig):
-        is_optional = field.default is None or field.name in LATER_SETTINGS
-        if not is_optional and field.name not in settings:
-            missing.append(field.name)
-    if missing:
-        raise ValueError(
-            f"{path} must name every setting of its run, got none of {', '.join(missing)}"
-        )
-    try:
-        return ComparisonConfig.from_dict(settings)
-    except ValueError as error:
-        raise ValueError(f"{path} must hold the settings of a run, got: {error}") from None
-
-
-def load_chunk(path: Path, config: ComparisonConfig) -> run_folder.Arrays:
-    """Return one chunk of a comparison's records."""
-    chunk = run_folder.load_chunk(path)
-    check_records(config, chunk, path)
-    return chunk
+__all__ = ["Comparison", "load_chunk", "load_comparison", "read_config", "run_comparison"]
 
 
 def run_comparison(
@@ -147,6 +35,8 @@ def run_comparison(
     on_progress: Progress | None = None,
 ) -> Comparison:
     """Train what is left of a comparison and return it; a finished one is only loaded.
+
+    A folder that holds shards becomes the comparison of all of them, if they are finished.
 
     Args:
         config: The settings. None takes those of the run that the folder holds.
@@ -182,6 +72,8 @@ def run_comparison(
             # Locked before its checkpoint is read, so that no other process writes a newer one.
             stack.enter_context(run_folder.locked(folder))
         keeps_run = folder.is_dir() and not overwrite
+        if keeps_run and run_folder.has_unmerged_shards(folder):
+            merge_shards(folder, config)
         stored = None
         if run_folder.has_comparison(folder) and (keeps_run or config is None):
             stored = read_config(folder)
@@ -215,6 +107,7 @@ def run_comparison(
                 stack.enter_context(run_folder.locked(folder))
             if overwrite:
                 run_folder.discard_comparison(folder)
+                run_folder.discard_shards(folder)
             _train(trial, state, log, on_progress)
     return load_comparison(folder, config, config.rounds)
 

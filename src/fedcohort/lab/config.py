@@ -51,16 +51,16 @@ class ComparisonConfig:
     """
 
     dataset: str = _setting(
-        "digits", "digits, cifar10, emnist-letters, mnist, fashion-mnist, or a .npz file"
+        "digits", "digits, cifar10, emnist-letters, mnist, others; or a .npz file"
     )
     model: str = _setting("mlp", "mlp, small-cnn, emnist-cnn, cifar-cnn; others: fedcohort list")
     selectors: tuple[str, ...] = _setting(PAPER_SELECTORS, "selectors to compare")
     partitions: tuple[str, ...] = _setting(
-        ("iid", "primary-label"), "how samples are dealt; also dirichlet, shards, by-client"
+        ("iid", "primary-label"), "who owns what; also dirichlet, shards, by-client"
     )
-    aggregations: tuple[str, ...] = _setting(("paper", "normalised"), "how updates are averaged")
+    aggregations: tuple[str, ...] = _setting(("paper", "normalised"), "averaging rules")
     mus: tuple[float, ...] = _setting((0.0,), "FedProx's coefficients; 0 is FedAvg")
-    seeds: int = _setting(3, "runs of each kind, each with its own world")
+    seeds: int = _setting(3, "runs of each kind, in own worlds")
     first_seed: int = _setting(0, "seed of the first run; the others count up")
     clients: int = _setting(36, "number of clients, K")
     cohort: int = _setting(7, "clients asked per round, k")
@@ -73,7 +73,7 @@ class ComparisonConfig:
     test_fraction: float = _setting(0.1, "part of each client's data reserved for testing")
     rates: tuple[float, ...] = _setting(PAPER_RATES, "success rate of each class of clients")
     world: str = _setting(
-        DEFAULT_WORLD, "who would answer: bernoulli, markov, recorded; others: fedcohort list"
+        DEFAULT_WORLD, "who would answer; also markov, groups; others: fedcohort list"
     )
     world_file: str | None = _setting(None, "what was recorded, for --world recorded and trace")
     world_options: tuple[str, ...] = _setting((), "parameters of the world, name=value each")

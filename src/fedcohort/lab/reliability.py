@@ -17,10 +17,14 @@ class Reliability:
     Attributes:
         classes: Class of each client, from 0, [K]; [P, K] if it depends on who owns what.
         rates: Mean success rate of the clients of each class, [G].
+        members: How many clients each class has in all federations, [G].
+        quarters: Which quarter of the clients each class is, or its own number, [G].
     """
 
     classes: Ints
     rates: Floats
+    members: Ints
+    quarters: Ints
 
 
 def reliability(config: Config, success_rates: Floats) -> Reliability:
@@ -30,12 +34,14 @@ def reliability(config: Config, success_rates: Floats) -> Reliability:
         config: The settings.
         success_rates: How often each client answers, [K], or [P, K] for P federations.
     """
-    classes = quartile_classes(success_rates)
+    quarters, classes = _number_quarters(success_rates)
     if has_classes(config):
         classes = client_classes(config)
-    members = np.broadcast_to(classes, success_rates.shape).ravel()
-    totals = np.bincount(members, weights=success_rates.ravel())
-    return Reliability(classes, totals / np.bincount(members))
+        quarters = np.arange(classes.max() + 1)
+    class_of_each = np.broadcast_to(classes, success_rates.shape).ravel()
+    totals = np.bincount(class_of_each, weights=success_rates.ravel())
+    members = np.bincount(class_of_each)
+    return Reliability(classes, totals / members, members, quarters)
 
 
 def quartile_classes(success_rates: Floats) -> Ints:
@@ -56,7 +62,13 @@ def quartile_classes(success_rates: Floats) -> Ints:
         >>> quartile_classes(np.array([0.5, 0.5, 0.5, 0.9])).tolist()
         [0, 0, 0, 1]
     """
+    _, classes = _number_quarters(success_rates)
+    return classes
+
+
+def _number_quarters(success_rates: Floats) -> tuple[Ints, Ints]:
+    """Return the quarters that have clients [G], and the class of each client [..., K]."""
     edges = np.quantile(success_rates, QUARTILES, axis=-1, keepdims=True)
-    quarters = (success_rates > edges).sum(axis=0)
-    _, classes = np.unique(quarters, return_inverse=True)
-    return np.asarray(classes).reshape(quarters.shape)
+    quarter_of_each = (success_rates > edges).sum(axis=0)
+    quarters, classes = np.unique(quarter_of_each, return_inverse=True)
+    return quarters, np.asarray(classes).reshape(quarter_of_each.shape)

@@ -1,7 +1,8 @@
 """Train what a reproduction still lacks, part by part, within a time limit."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from time import monotonic, perf_counter
 
@@ -29,6 +30,7 @@ class Training:
         data: Folder with data sets.
         until: Moment of the monotonic clock at which training stops between rounds.
         on_progress: Called with the name of a part, the rounds done and the rounds in all.
+        stop_at: Round at which every part stops, to be continued by a later call; None plays all.
         from_previous: Whether a part whose last checkpoint is damaged or missing goes on from the
             one before. The damaged one is set aside.
         absent: Why a data set could not be loaded, by name.
@@ -40,6 +42,7 @@ class Training:
     until: float = float("inf")
     on_progress: Progress | None = None
     from_previous: bool = False
+    stop_at: int | None = None
     absent: dict[str, str] = field(default_factory=dict)
     stopped: str = ""
     _datasets: dict[str, Dataset] = field(default_factory=dict)
@@ -68,7 +71,7 @@ class Training:
         """Train every run of these comparisons that is not finished, until the time is up."""
         home = run_folder.parts_folder(self.out)
         if self.from_previous:
-            self._recover_checkpoints()
+            self._recover_checkpoints(configs)
         for config in configs:
             self._check_own_file(config.dataset)
             digests = source_digests(config)
@@ -81,8 +84,12 @@ class Training:
             for part in remaining_parts(config, self._finished()):
                 self._train(part_folder(part, home), part)
 
-    def _recover_checkpoints(self) -> None:
-        for folder in self._find_parts():
+    def _recover_checkpoints(self, configs: Collection[ComparisonConfig]) -> None:
+        """Recover the parts of these seeds; others may be in use by the processes of shards."""
+        seeds = {seed for config in configs for seed in _seeds(config)}
+        for folder, part in self._find_parts().items():
+            if not seeds.issuperset(_seeds(part)):
+                continue
             with run_folder.locked(folder):
                 run_folder.recover_checkpoint(folder)
 
@@ -130,13 +137,15 @@ class Training:
         trial = Trial(config, dataset, folder)
         with run_folder.locked(folder):
             trial.restore()
+            if self.stop_at is not None and trial.done >= self.stop_at:
+                return
             run_folder.load_records(folder, trial.done)  # a gap could never be filled
             run_folder.write_settings(folder, config.as_dict())
             self._play(trial)
         self._parts[folder] = config
         for result in results_of(load_comparison(folder, config)):
             add_result(self._results_by_identity(), result)
-        if trial.done < config.rounds:
+        if trial.done < min(config.rounds, self.stop_at or config.rounds):
             self.stopped = f"{folder.name} at round {trial.done} of {config.rounds}"
 
     def _play(self, trial: Trial) -> None:
@@ -150,13 +159,22 @@ class Training:
         first = trial.done
         start = perf_counter()
         try:
-            trial.run(on_round, self.should_stop)
+            trial.run(on_round, self._should_stop_at(first))
         finally:
             _add_cost(trial, seconds=perf_counter() - start, rounds=trial.done - first)
+
+    def _should_stop_at(self, first: int) -> Callable[[], bool]:
+        """Return what a part that goes on from a round asks after every round."""
+        rounds = count(first + 1)
+        return lambda: next(rounds) == self.stop_at or self.should_stop()
 
     def _on_download(self, done: int, total: int | None) -> None:
         if self.on_progress:
             self.on_progress("download", done, total or done)
+
+
+def _seeds(config: ComparisonConfig) -> range:
+    return range(config.first_seed, config.first_seed + config.seeds)
 
 
 def _add_cost(trial: Trial, seconds: float, rounds: int) -> None:

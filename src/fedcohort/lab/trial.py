@@ -272,7 +272,12 @@ class Trial:
         first_seed = self.config.first_seed
         counts = {name: self.label_counts[name, first_seed] for name in self.config.partitions}
         run_folder.save_label_counts(self.folder, counts)
-        run_folder.save_class_rates(self.folder, self.reliability.rates)
+        run_folder.save_class_rates(
+            self.folder,
+            self.reliability.rates,
+            members=self.reliability.members,
+            quarters=self.reliability.quarters,
+        )
 
     def _recorded_names(self) -> list[str]:
         """Return what the rounds before recorded; nothing if there are none.

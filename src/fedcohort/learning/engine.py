@@ -249,7 +249,7 @@ class Engine:
         for run in self.runs:
             for samples, epochs in zip(run.train, run.epochs.tolist(), strict=True):
                 steps.append(epochs * -(-len(samples) // self.sgd.batch_size))
-        asked = cohort_size * len(self.runs) / self.workers.count
+        asked = cohort_size * len(self.runs)
         # A generous estimate of the memory for weights, gradients and activations.
         activation_bytes = 400 * self.sgd.batch_size * self.x[:1].numel() * 4
         bytes_per_slot = 10 * self.model_bytes + activation_bytes
@@ -266,8 +266,7 @@ class Engine:
         short_jobs = Jobs(jobs.run, [rows[:3] for rows in jobs.batches], jobs.mu)
 
         # No more slots than jobs: idle slots would count against training together.
-        jobs_per_worker = -(-job_run.size // self.workers.count)
-        slots = min(jobs_per_worker, self.slots or jobs_per_worker)
+        slots = min(job_run.size, self.slots or job_run.size)
         trainers = {
             "together": self._make_trainer("together", slots),
             "one-by-one": self._make_trainer("one-by-one", slots),

@@ -17,6 +17,7 @@ from fedcohort.learning.layers import for_many_models
 from fedcohort.learning.weights import make_forward
 
 Step = Callable[..., None]
+Gradients = Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,15 @@ def make_batched_step(module: nn.Module, sgd: Sgd) -> Step:
         module: Model whose forward pass all models take.
         sgd: Local optimiser.
     """
+    return make_step(make_gradients(module), sgd)
+
+
+def make_gradients(module: nn.Module) -> Gradients:
+    """Return the gradients [S, P] and losses [S] of S models at once.
+
+    They are a function of weights [S, P], x [S, B, ...], y [S, B] and counts [S, B], which is 0
+    where there is no sample and 1 elsewhere.
+    """
     forward = make_forward(for_many_models(module).train())
     trainable = _trainable(module)
     some_frozen = not bool(trainable.all())
@@ -69,6 +79,18 @@ def make_batched_step(module: nn.Module, sgd: Sgd) -> Step:
         return (losses * counts).sum() / counts.sum().clamp_min(1.0)
 
     gradients_and_losses = vmap(grad_and_value(mean_loss), randomness="different")
+
+    def gradients(weights: Tensor, x: Tensor, y: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+        gradient, loss = gradients_and_losses(weights, x, y, counts)
+        if some_frozen:
+            gradient = gradient * trainable
+        return gradient, loss
+
+    return gradients
+
+
+def make_step(gradients: Gradients, sgd: Sgd) -> Step:
+    """Return the step of `make_batched_step` that follows these gradients."""
 
     def step(
         weights: Tensor,
@@ -84,17 +106,32 @@ def make_batched_step(module: nn.Module, sgd: Sgd) -> Step:
         # Where a batch has no sample, repeat one of the same batch.
         indices = torch.where(samples >= 0, samples, samples[:, :1]).clamp_min(0)
         counts = (samples >= 0).float()
-        gradient, loss = gradients_and_losses(rounded, x[indices], y[indices], counts)
-        if some_frozen:
-            gradient = gradient * trainable
+        gradient, loss = gradients(rounded, x[indices], y[indices], counts)
+        total_loss.add_(loss)
+        if weights.is_cpu:
+            _update_without_memory(weights, velocity, gradient, anchor, mu, sgd)
+            return
         proximal = mu[:, None] * (weights - anchor)
         velocity.mul_(sgd.momentum).add_(gradient).add_(proximal)
         weights.sub_(sgd.rate * velocity)
         if rounded.dtype != weights.dtype:  # else both are the same numbers
             rounded.copy_(weights)
-        total_loss.add_(loss)
 
     return step
+
+
+def _update_without_memory(
+    weights: Tensor, velocity: Tensor, gradient: Tensor, anchor: Tensor, mu: Tensor, sgd: Sgd
+) -> None:
+    """Take the step in the memory that is there; the gradient is lost.
+
+    New memory for every result costs a CPU more than the arithmetic.
+    """
+    velocity.mul_(sgd.momentum).add_(gradient)
+    if bool(mu.any()):
+        torch.sub(weights, anchor, out=gradient)
+        velocity.add_(gradient.mul_(mu[:, None]))
+    weights.sub_(torch.mul(velocity, sgd.rate, out=gradient))
 
 
 def _trainable(module: nn.Module) -> Tensor:

@@ -36,7 +36,7 @@ class Slots:
     ) -> None:
         device = x.device
         self.count = count
-        self._step = step
+        self.take_step = step
         self._x = x
         self._y = y
         self.weights = torch.zeros((count, size), device=device)
@@ -78,7 +78,7 @@ class Slots:
         return self.weights[slots] - self.anchor[slots]
 
     def _compute(self, count: int) -> None:
-        self._step(
+        self.take_step(
             self.weights[:count],
             self._rounded[:count],
             self.velocity[:count],

@@ -11,19 +11,21 @@ from threading import local
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from torch.optim.sgd import sgd
 
 from fedcohort.arrays import Ints
-from fedcohort.learning.compilation import compile_by_shape
+from fedcohort.learning.compilation import compile_by_shape, record
 from fedcohort.learning.evaluation import fast_layout
 from fedcohort.learning.schedule import Schedule, schedule_jobs, schedule_tightly
-from fedcohort.learning.sgd import Sgd, make_batched_step
+from fedcohort.learning.sgd import Sgd, Step, make_batched_step, make_gradients, make_step
 from fedcohort.learning.slots import Slots
 from fedcohort.learning.weights import flat_weights, named_weights
-from fedcohort.learning.workers import Workers
+from fedcohort.learning.workers import Workers, multiply_adds, suitable_parts
 
 COMPILED_SLOTS = 4  # a step is compiled for every number of slots, so there should be few
+STEPS_BEFORE_RECORDING = 30  # a record takes as long as this many steps of a small model
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,14 +69,15 @@ class LocalUpdates:
 class BatchedTrainer:
     """Steps many jobs at once: the mode "together".
 
-    On a CPU each worker takes its part of the jobs.
+    On a CPU each worker takes its part of the jobs, if there is enough work for several: for
+    small models they would wait for Python's lock for longer than they compute.
 
     Args:
         workers: Threads and their copies of the model.
         x: Inputs [N, ...], on the device that trains.
         y: Labels [N], on the same device.
         sgd: Local optimiser.
-        slots: Number of jobs that step side by side.
+        slots: Most jobs that step side by side, over all workers.
         dtype: Precision of forward and backward passes.
         compiled: Whether to compile the step.
     """
@@ -95,14 +98,22 @@ class BatchedTrainer:
         self.sgd = sgd
         self.slots = slots
         self._compiled = compiled
-        self._coarse = COMPILED_SLOTS if compiled else 1
         self._thread_local = local()
+        self._parts = 1
+        if workers.count > 1:
+            step_work = slots * sgd.batch_size * multiply_adds(workers.module(), self.x[:1])
+            self._parts = suitable_parts(step_work, workers.count)
+        self._part_slots = -(-slots // self._parts)
+        self._steps = 0
+        self._replay: Step | None = None
 
     def train(self, models: Tensor, jobs: Jobs) -> LocalUpdates:
         """Train all jobs, each from its run's row of models [R, P]."""
         change = torch.empty((jobs.run.size, models.shape[1]), device=models.device)
         loss = torch.empty(jobs.run.size, device=models.device)
-        worker_of_job = schedule_jobs(jobs.steps, self.workers.count).slot
+        worker_of_job = schedule_jobs(jobs.steps, self._parts).slot
+        if models.is_cpu and self._replay is None and self._steps >= STEPS_BEFORE_RECORDING:
+            self._replay = self._record_step(models)
 
         def work(worker: int) -> None:
             own = np.flatnonzero(worker_of_job == worker)
@@ -113,7 +124,7 @@ class BatchedTrainer:
             change[rows] = updates.change
             loss[rows] = updates.loss
 
-        self.workers.map(work, range(self.workers.count))
+        self.workers.map(work, range(self._parts))
         return LocalUpdates(change, loss)
 
     def _train_part(self, models: Tensor, jobs: Jobs) -> LocalUpdates:
@@ -122,7 +133,8 @@ class BatchedTrainer:
         An idle slot repeats a step whose result nobody reads.
         """
         device = models.device
-        schedule = schedule_tightly(jobs.steps, self.slots, self._coarse)
+        schedule = self._schedule(jobs.steps, device)
+        self._steps += schedule.length
         samples = self._samples_by_step(jobs, schedule).to(device, non_blocking=True)
         job_run = torch.from_numpy(jobs.run).to(device)
         job_slot = torch.from_numpy(schedule.slot).to(device)
@@ -144,6 +156,13 @@ class BatchedTrainer:
                 loss[done] = slots.total_loss[job_slot[done]]
         return LocalUpdates(change, loss / torch.from_numpy(schedule.steps).to(device))
 
+    def _schedule(self, steps: Ints, device: torch.device) -> Schedule:
+        """Return where and when jobs run, on a CPU always with the same number of slots."""
+        if device.type == "cpu":  # a record is for one number
+            return schedule_jobs(steps, self._part_slots)
+        multiple = COMPILED_SLOTS if self._compiled else 1
+        return schedule_tightly(steps, self.slots, multiple)
+
     def _samples_by_step(self, jobs: Jobs, schedule: Schedule) -> Tensor:
         """Return the samples of every slot at every step, [steps, slots, B]; -1 for none."""
         shape = (schedule.length, schedule.slots, self.sgd.batch_size)
@@ -162,7 +181,18 @@ class BatchedTrainer:
                 step = compile_by_shape(step)
             own = Slots(step, self.x, self.y, count, size, self.sgd.batch_size, self._compiled)
             self._thread_local.slots = own
+        if self._replay is not None:
+            own.take_step = self._replay
         return own
+
+    def _record_step(self, models: Tensor) -> Step:
+        """Return a step that replays the operations of a step, if it always computes the same."""
+        slots = self._part_slots
+        weights = models[:1].expand(slots, -1).clone()
+        samples = torch.zeros((slots, self.sgd.batch_size), dtype=torch.int64)
+        args = (weights, self.x[samples], self.y[samples], torch.ones(samples.shape))
+        gradients = make_gradients(self.workers.module())
+        return make_step(record(gradients, args) or gradients, self.sgd)
 
 
 class SequentialTrainer:
@@ -208,9 +238,7 @@ class SequentialTrainer:
         with torch.no_grad():
             for weight, anchor in zip(weights, anchors, strict=True):
                 weight.copy_(anchor)
-        optimiser = torch.optim.SGD(
-            weights, lr=self.sgd.rate, momentum=self.sgd.momentum, fused=True
-        )
+        velocities = [torch.zeros_like(weight) for weight in weights]
 
         has_sample = rows >= 0
         sizes = has_sample.sum(axis=1).tolist()
@@ -220,14 +248,36 @@ class SequentialTrainer:
 
         total_loss = 0.0
         for x, y in zip(batches_x, batches_y, strict=True):
-            optimiser.zero_grad()
+            for weight in weights:
+                weight.grad = None
             loss = cross_entropy(module(x), y)
             loss.backward()  # type: ignore[no-untyped-call]
             if mu:
                 _add_proximal_gradient(weights, anchors, mu)
-            optimiser.step()
+            self._update(weights, velocities)
             total_loss += loss.item()
         return flat_weights(module), total_loss / len(rows)
+
+    @torch.no_grad()
+    def _update(self, weights: list[nn.Parameter], velocities: list[Tensor]) -> None:
+        """Take a step, as `torch.optim.SGD` does without its bookkeeping."""
+        used = []
+        for weight, velocity in zip(weights, velocities, strict=True):
+            if weight.grad is not None:  # None if frozen, or if the model does not use it
+                used.append((weight, weight.grad, velocity))
+        own_weights, gradients, own_velocities = map(list, zip(*used, strict=True))
+        sgd(
+            own_weights,
+            gradients,
+            own_velocities,
+            fused=True,
+            weight_decay=0.0,
+            momentum=self.sgd.momentum,
+            lr=self.sgd.rate,
+            dampening=0.0,
+            nesterov=False,
+            maximize=False,
+        )
 
 
 def _add_proximal_gradient(weights: Sequence[Tensor], anchors: Sequence[Tensor], mu: float) -> None:

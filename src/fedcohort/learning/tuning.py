@@ -4,6 +4,7 @@ How many jobs step side by side, and whether training together is faster than on
 """
 
 from collections.abc import Mapping
+from math import ceil
 from time import perf_counter
 
 import torch
@@ -12,33 +13,34 @@ from torch import Tensor
 from fedcohort.arrays import Ints
 from fedcohort.learning.trainers import BatchedTrainer, Jobs, SequentialTrainer
 
-CPU_SLOTS = 128  # more do not help: the weights no longer fit the cache
-# Slots per asked client on a CPU: fewer than answer, so that each slot gets several jobs of
-# unequal length.
-CPU_SLOTS_PER_ASKED = 0.35
+# On a CPU a step of many small models takes little longer than one of few.
+CPU_SLOTS = 512
+CPU_SLOT_BYTES = 8 * 2**30
 GPU_MEMORY_FRACTION = 0.6
 SLOW = 5.0  # seconds of a measurement beyond which warming up no longer counts
 
 
 def suitable_slots(asked: float, steps: Ints, device: torch.device, bytes_per_slot: int) -> int:
-    """Return how many jobs may step together: on a GPU as many as fit its memory.
+    """Return how many jobs may step together, within memory.
 
-    A round takes fewer if that is enough to end as soon as its longest job (`schedule_tightly`).
+    On a CPU every round takes so many. On a GPU a round takes as few as let it end with its
+    longest job (`schedule_tightly`).
 
     Args:
-        asked: Clients asked per round and worker, over all runs.
+        asked: Clients asked per round, over all runs.
         steps: Number of steps that each client trains, over all runs.
         device: Device that trains.
         bytes_per_slot: Memory that one slot needs.
 
     Returns:
-        A multiple of eight.
+        A multiple of four on a CPU, of eight elsewhere.
     """
     if device.type == "cpu":
-        busy = CPU_SLOTS_PER_ASKED * asked * steps.mean() / steps.max()
-        most = min(busy, CPU_SLOTS)
-    else:
-        most = min(asked, GPU_MEMORY_FRACTION * free_memory(device) / bytes_per_slot)
+        busy = float(asked * steps.mean() / steps.max())
+        limit = min(CPU_SLOTS, max(1, CPU_SLOT_BYTES // bytes_per_slot))
+        waves = ceil(busy / limit)  # equally many jobs in each
+        return 4 * ceil(busy / waves / 4)
+    most = min(asked, GPU_MEMORY_FRACTION * free_memory(device) / bytes_per_slot)
     return max(8, int(most) // 8 * 8)
 
 

@@ -1,4 +1,4 @@
-"""Threads that share the work of a CPU.
+"""Threads that share the work of a CPU, and how many of them are worth their while.
 
 Each thread has its own copy of the model and computes its operations alone.
 """
@@ -10,10 +10,15 @@ from threading import local
 from typing import TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 T = TypeVar("T")
 R = TypeVar("R")
+# Multiply-adds of one batched step that a thread must have to be worth its while: with fewer,
+# threads wait for Python's lock for longer than they compute. Measured with small networks.
+WORK_PER_THREAD = 4_000_000
+# Just below the size up to which the C library on Linux learns from what is freed.
+LARGE_BLOCK = 31 * 2**20
 
 
 class Workers:
@@ -36,6 +41,7 @@ class Workers:
         self.count = max(threads, 1)
         self._pool: ThreadPoolExecutor | None = None
         if threads:
+            keep_freed_memory()
             self._pool = ThreadPoolExecutor(
                 threads, initializer=torch.set_num_threads, initargs=(1,)
             )
@@ -54,3 +60,51 @@ class Workers:
         if self._pool is None:
             return [work(item) for item in items]
         return list(self._pool.map(work, items))
+
+
+def suitable_parts(step_work: int, threads: int) -> int:
+    """Return how many threads share a batched step.
+
+    Args:
+        step_work: Multiply-adds of the forward pass of a step.
+        threads: Number of threads that there are.
+
+    Examples:
+        >>> suitable_parts(2_000_000, threads=2), suitable_parts(30_000_000, threads=4)
+        (1, 4)
+    """
+    return max(1, min(threads, step_work // WORK_PER_THREAD))
+
+
+@torch.no_grad()
+def multiply_adds(module: nn.Module, x: Tensor) -> int:
+    """Return about how many multiply-adds a forward pass takes per sample.
+
+    Every weight of a layer counts once for every place at which the layer is applied.
+
+    Args:
+        module: A model.
+        x: One input, [1, ...].
+    """
+    counts = []
+
+    def count(layer: nn.Linear | nn.Conv2d, args: tuple[Tensor, ...], out: Tensor) -> None:
+        counts.append(out.numel() // layer.weight.shape[0] * layer.weight.numel())
+
+    layers = [layer for layer in module.modules() if isinstance(layer, (nn.Linear, nn.Conv2d))]
+    hooks = [layer.register_forward_hook(count) for layer in layers]
+    module(x)
+    for hook in hooks:
+        hook.remove()
+    parameters = sum(weight.numel() for weight in module.parameters())
+    return max(sum(counts), parameters)
+
+
+def keep_freed_memory() -> None:
+    """Let the C library keep freed memory for the next step, instead of returning it.
+
+    Fetching a step's memory from the system again may take as long as a third of the step. The
+    library keeps more of it once a large block has been freed. On other systems this does
+    nothing; the block is never written to, so it costs nothing.
+    """
+    bytearray(LARGE_BLOCK)

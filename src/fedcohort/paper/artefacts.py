@@ -6,7 +6,15 @@ To add one, write a module with a `report` and add a row here. This module loads
 
 from functools import partial
 
-from fedcohort.paper import ablations, cohorts, curves, participation, server_step, tables, theorem
+from fedcohort.paper import (
+    ablations,
+    cohorts,
+    curves,
+    participation,
+    server_step,
+    table_reports,
+    theorem,
+)
 from fedcohort.paper.artefact import Artefact
 from fedcohort.paper.claims import verdicts
 
@@ -19,14 +27,14 @@ def _figure(name: str, title: str, make_chart: participation.MakeChart, caption:
 
 def _table(name: str, title: str, task: str) -> Artefact:
     """Return a table of a task."""
-    report = partial(tables.report, name, title, task)
-    return Artefact(name, title, report, training=partial(tables.configs, task))
+    report = partial(table_reports.report, name, title, task)
+    return Artefact(name, title, report, training=partial(table_reports.configs, task))
 
 
 def _curves(name: str, title: str, task: str) -> Artefact:
     """Return the curves of a task, from the runs of its table."""
     report = partial(curves.report, name, title, task)
-    return Artefact(name, title, report, training=partial(tables.configs, task))
+    return Artefact(name, title, report, training=partial(table_reports.configs, task))
 
 
 _ALL = (

@@ -6,8 +6,13 @@ from fedcohort.lab.archive import Result
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.paper import published
 from fedcohort.paper.cells import Cells, Quantity
+from fedcohort.paper.setting import INDEPENDENT_DRAWS
 
 NON_IID = "non-iid"  # the paper's word for our partition `primary-label`
+PARTITION_LABELS = {
+    "primary-label": NON_IID,
+    INDEPENDENT_DRAWS: "non-iid by independent draws",
+}
 
 
 def scheme_label(selector: str) -> str:
@@ -17,9 +22,7 @@ def scheme_label(selector: str) -> str:
 
 def partition_label(partition: str) -> str:
     """Return the paper's word for a partition."""
-    if partition == "primary-label":
-        return NON_IID
-    return partition
+    return PARTITION_LABELS.get(partition, partition)
 
 
 def parse_partition(word: str) -> str:

@@ -34,7 +34,10 @@ SIMULATION = SimulationSpec(
     run=simulate,
     older_folders=("figure3", "figure4"),
 )
-SELECTIONS_CAPTION = "Times each client was asked, by class of success rate; all seeds pooled."
+SELECTIONS_CAPTION = (
+    "Figure: times each client was asked, by class of success rate; boxes pool the clients of all "
+    "seeds. Table, asked, by class: the median client's times asked, as a mean over seeds."
+)
 SUCCESS_CAPTION = "Lines are means over seeds, bands one standard deviation."
 MakeChart = Callable[[SimulationConfig, Schemes], Chart]
 

@@ -6,17 +6,21 @@ where an earlier one stopped. What is finished is only reported.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.checks import check_choice, check_positive
+from fedcohort.checks import check_choice, check_int, check_positive
 from fedcohort.data import load
 from fedcohort.files import check_folder
 from fedcohort.lab.folder import has_comparison, has_simulation
 from fedcohort.lab.named_parts import is_own_data
+from fedcohort.lab.sharding import Workers
+from fedcohort.lab.shards import Shard, shard_config
 from fedcohort.lab.simulation import Progress, Simulation
 from fedcohort.paper.artefacts import ARTEFACTS
 from fedcohort.paper.results import Results, exact_fields, read_results
@@ -53,8 +57,10 @@ def run(
     *,
     data: Path | None = None,
     minutes: float | None = None,
+    stop_at: int | None = None,
     from_previous: bool = False,
     overwrite: bool = False,
+    workers: Workers | None = None,
     on_progress: Progress | None = None,
     **overrides: Any,
 ) -> Reproduction:
@@ -65,9 +71,11 @@ def run(
         out: Folder for runs and reports.
         data: Folder with data sets.
         minutes: Training stops between rounds after so many minutes.
+        stop_at: Every run stops after this round; a later call without it goes on from there.
         from_previous: Whether runs whose last checkpoint is damaged or missing go on from the
             one before. The damaged one is set aside.
         overwrite: Whether to replace simulations that are there.
+        workers: Devices or a Ray cluster that share the seeds; None trains in this process.
         on_progress: Is told the part, the rounds done and the rounds in all.
         **overrides: Fields of `ComparisonConfig`. `selectors`, `partitions` and `mus` choose
             some of an artefact's runs.
@@ -83,11 +91,15 @@ def run(
     deadline = inf
     if minutes is not None:
         deadline = monotonic() + 60 * check_positive("time_budget", minutes)
+    if stop_at is not None:
+        check_int("stop_at", stop_at, 1)
     overrides = _check_request(chosen, out, overrides)
 
+    trained = _trained(chosen)
+    if workers is not None:
+        _check_trained(trained, chosen)
     simulations = _simulate(chosen, out, overrides, overwrite, on_progress)
 
-    trained = _trained(chosen)
     if not trained:
         results = read_results(out, overrides)
         results.simulations |= simulations
@@ -95,7 +107,11 @@ def run(
 
     from fedcohort.lab.training import Training  # Imported here: only training needs PyTorch.
 
-    training = Training(out, data, deadline, on_progress, from_previous)
+    if workers is not None:
+        options: dict[str, Any] = {"data": data, "minutes": minutes, "stop_at": stop_at}
+        options["from_previous"] = from_previous
+        _train_shards(chosen, out, workers, options, overrides, on_progress)
+    training = Training(out, data, deadline, on_progress, from_previous, stop_at)
     overrides = {"precision": "float32"} | _with_suitable_fields(overrides, training)
     for name in trained:
         training.complete(_configs(name, overrides))
@@ -107,6 +123,85 @@ def run(
         absent=training.absent,
         stopped=training.stopped,
     )
+
+
+def train_shard(
+    names: Sequence[str],
+    out: Path,
+    shard: Shard,
+    *,
+    data: Path | None = None,
+    minutes: float | None = None,
+    stop_at: int | None = None,
+    from_previous: bool = False,
+    on_progress: Progress | None = None,
+    **overrides: Any,
+) -> "Training":
+    """Train what artefacts lack of one shard; `run` reports all of them.
+
+    The runs of a shard are parts of the reproduction like any other: nothing is merged.
+
+    Args:
+        names: Names of artefacts, or "all".
+        out: Folder for runs and reports.
+        shard: Which share of the seeds.
+        data: Folder with data sets.
+        minutes: Training stops between rounds after so many minutes.
+        stop_at: Every run stops after this round.
+        from_previous: Whether runs whose last checkpoint is damaged or missing go on from the
+            one before.
+        on_progress: Is told the part, the rounds done and the rounds in all.
+        **overrides: Fields of `ComparisonConfig`, as in `run`.
+
+    Raises:
+        ValueError: If there are more shards than seeds, nothing is to be trained, or an argument
+            cannot be taken.
+    """
+    chosen = choose(names)
+    trained = _trained(chosen)
+    _check_trained(trained, chosen)
+    deadline = inf
+    if minutes is not None:
+        deadline = monotonic() + 60 * check_positive("time_budget", minutes)
+    if stop_at is not None:
+        check_int("stop_at", stop_at, 1)
+    overrides = _check_request(chosen, out, overrides)
+
+    from fedcohort.lab.training import Training  # Imported here: only training needs PyTorch.
+
+    training = Training(out, data, deadline, on_progress, from_previous, stop_at)
+    overrides = {"precision": "float32"} | _with_suitable_fields(overrides, training)
+    for name in trained:
+        training.complete([shard_config(part, shard) for part in _configs(name, overrides)])
+    return training
+
+
+def _check_trained(trained: Sequence[str], chosen: Sequence[str]) -> None:
+    if not trained:
+        raise ValueError(
+            f"names must contain an artefact that is trained to share its seeds, "
+            f"got {', '.join(chosen)}"
+        )
+
+
+def _train_shards(
+    chosen: list[str],
+    out: Path,
+    workers: Workers,
+    options: Mapping[str, Any],
+    overrides: Overrides,
+    on_progress: Progress | None,
+) -> None:
+    """Train all shards on devices or on Ray."""
+    configs = [config for name in _trained(chosen) for config in _configs(name, overrides)]
+    for dataset in dict.fromkeys(config.dataset for config in configs):
+        with suppress(ValueError):  # Data that are not there are reported later.
+            load(dataset, options["data"])  # Once, before several processes look for it.
+
+    def make_work(shard: Shard) -> partial["Training"]:
+        return partial(train_shard, chosen, out, shard, **options, **overrides)
+
+    workers.train(make_work, configs[0], out, on_progress=on_progress)
 
 
 def show(names: Sequence[str], source: Path, **overrides: Any) -> Reproduction:

@@ -1,4 +1,4 @@
-"""Tables II and III, and how the numbers of a cell are written in any table."""
+"""How the cells of Tables II and III, and of any other table, are written."""
 
 from collections.abc import Sequence
 from math import inf, isnan
@@ -9,66 +9,19 @@ from fedcohort.lab.config import ComparisonConfig
 from fedcohort.paper import published
 from fedcohort.paper.cells import Cell, CellKey, Cells, Quantity, values_by_seed
 from fedcohort.paper.labels import (
-    describe_config,
-    describe_origin,
     format_amount,
     heading,
     partition_label,
     scheme_label,
-    title_on,
     update_label,
 )
-from fedcohort.paper.results import Results
-from fedcohort.paper.setting import Overrides, full_config, task_config
-from fedcohort.reports.report import Report
-
-Rows = list[dict[str, Any]]
-LEGEND = (
-    "Mean ± standard deviation over seeds. Beside it stands the paper's value and, in brackets, "
-    "our mean less the paper's value. *: the paper's value lies outside our mean ± 2 sd. "
-    "?: the spread is unknown, because there is one seed or a run is unfinished. "
-    "never: no run reached this accuracy. "
-    "(2 of 3): the number is of two runs; the third has not reached the accuracy."
+from fedcohort.paper.setting import (
+    INDEPENDENT_DRAWS,
+    PAPER,
 )
 
-
-def configs(task: str, overrides: Overrides) -> list[ComparisonConfig]:
-    """Return what is trained: seven schemes, FedAvg and FedProx, iid and non-iid."""
-    config = task_config(task, overrides)
-    if config is None:
-        return []
-    return [config]
-
-
-def report(name: str, title: str, task: str, results: Results, overrides: Overrides) -> Report:
-    """Report the first rounds and final accuracies of a task beside the paper's values.
-
-    Args:
-        name: Name of the artefact.
-        title: Its title in the paper, such as "Table II".
-        task: A name in TASKS.
-        results: The results to read.
-        overrides: Fields of the config that the user changed.
-    """
-    config = full_config(task, overrides)
-    (cells,), left_out = results.cells(config)
-
-    notes = [LEGEND]
-    if config.dataset not in published.ROUNDS:
-        notes = [f"These are other data than those of the paper's {title}: no published values."]
-    if config.dataset == task and config.rounds != published.ROUNDS[task]:
-        rounds = published.ROUNDS[task]
-        notes.append(f"The paper plays {rounds} rounds: final accuracies are not compared.")
-    notes += left_out
-    notes += describe_origin(cells)
-
-    return Report(
-        name,
-        f"{title_on(config.dataset, task, title)}: {describe_config(config)}",
-        make_tables(config, cells),
-        notes,
-        {name: long_rows(config, cells)},
-    )
+Rows = list[dict[str, Any]]
+PARTITIONS = (*PAPER["partitions"], INDEPENDENT_DRAWS)
 
 
 def make_tables(config: ComparisonConfig, cells: Cells) -> dict[str, Rows]:
@@ -160,6 +113,8 @@ def _comparable_value(config: ComparisonConfig, key: CellKey, quantity: Quantity
         return None
     if (config.clients, config.cohort, config.server_rate) != (100, 20, 1.0):
         return None
+    if partition == INDEPENDENT_DRAWS:
+        partition = "primary-label"  # another reading of the paper's non-iid split
     value = published.table(config.dataset).get((selector, partition, mu), {}).get(quantity)
     paper_rounds = published.ROUNDS.get(config.dataset, 0)
     if config.rounds != paper_rounds:

@@ -25,6 +25,7 @@ class Report:
         notes: Sentences below the tables.
         numbers: Rows for programs, by name of the CSV file.
         figures: Charts by file name. They are drawn when the report is written.
+        preface: Sentences above the tables.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Report:
     notes: Sequence[str] = ()
     numbers: Mapping[str, Rows] = field(default_factory=dict)
     figures: Mapping[str, Chart] = field(default_factory=dict)
+    preface: Sequence[str] = ()
 
 
 def write(report: Report, folder: Path) -> str:
@@ -64,6 +66,8 @@ def write(report: Report, folder: Path) -> str:
 
 def _markdown(report: Report, images: Sequence[Path]) -> str:
     parts = [f"# {report.title}\n"]
+    for sentence in report.preface:
+        parts.append(f"{sentence}\n")
     for title, rows in report.tables.items():
         parts.append(f"## {title}\n\n{as_markdown(rows)}")
     for note in report.notes:

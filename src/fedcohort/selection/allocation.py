@@ -85,7 +85,7 @@ def allocate(log_weights: npt.ArrayLike, cohort_size: int, floor: float = 0.0) -
             log_cap=np.full(logs.shape[:-1], np.inf),
         )
 
-    log_cap = _log_cap(logs, rho)
+    log_cap = solve_log_cap(logs, rho)
     inclusion = np.minimum(logs - log_cap[..., None], 0.0)
     np.exp(inclusion, out=inclusion)  # min(1, w / theta)
     if sigma:
@@ -180,8 +180,16 @@ def _check_log_weights(log_weights: npt.ArrayLike) -> Floats:
     return logs
 
 
-def _log_cap(logs: Floats, rho: float) -> Floats:
-    """Return log theta in closed form: one sort, for any batch and any spread."""
+def solve_log_cap(logs: Floats, rho: float) -> Floats:
+    """Return log theta in closed form: one sort, for any batch and any spread.
+
+    Args:
+        logs: Logarithms of the weights, shape [..., K].
+        rho: Number of slots that are given by weight, above 0 (see `slots`).
+
+    Returns:
+        log theta, shape [...].
+    """
     rank = ceil(rho)
     first = logs.shape[-1] - rank  # position of rank ceil(rho) in ascending order
 

@@ -78,10 +78,10 @@ class CSUCB(BaseSelector):
         return np.where(self.asks > 0, self.rewards / asks + width, np.inf)
 
     def learn(self, outcome: Outcome) -> None:
-        """Count the reward of every client asked."""
+        """Count the reward of every client that was asked and waited for."""
         clients = outcome.cohort.clients
         speed = np.maximum(1 - np.asarray(outcome.seconds) / self.deadline, 0.0)
-        place(self.asks, clients, pick(self.asks, clients) + 1)
+        place(self.asks, clients, pick(self.asks, clients) + outcome.observed)
         place(self.rewards, clients, pick(self.rewards, clients) + outcome.success * speed)
 
     def newcomers(self, name: str, count: int) -> Floats:

@@ -13,18 +13,22 @@ thousands of rounds.
 `update="robust"` is ours. It stores capped weights, charges failures (1 - x)/p, and leaves
 every client a small share. While everyone is available, log-weights stay within
 [log(beta/K), 0]: the regret bound needs no floor, and a client that changes is noticed.
+
+A client that was asked, but not waited for (`Outcome.censored`), gets neither gain nor charge. So
+where rounds close early, a gain means "answered among the first", which is what such rounds use;
+only a client that missed the deadline or sent something useless is charged.
 """
 
-from math import log, sqrt
+from collections.abc import Mapping
+from math import log
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fedcohort.arrays import Bools, Floats, Ints, pick, place
+from fedcohort.arrays import Bools, Floats, Ints, State, pick
 from fedcohort.checks import MAX_COUNT, check_choice, check_int, check_positive, check_range
 from fedcohort.rng import RngLike
-from fedcohort.selection import large
 from fedcohort.selection.allocation import (
     Allocation,
     above_cap,
@@ -35,9 +39,17 @@ from fedcohort.selection.allocation import (
 from fedcohort.selection.availability import count_present, present_mask, reachable_size
 from fedcohort.selection.base import BaseSelector
 from fedcohort.selection.protocol import Cohort, Outcome
-from fedcohort.selection.quotas import Quota, constant
+from fedcohort.selection.quotas import Quota, best_rate, constant
+from fedcohort.selection.robust_update import charge_losses
 from fedcohort.selection.sampling import SAMPLERS
-from fedcohort.selection.state import check_close, check_log_cap, check_present
+from fedcohort.selection.state import (
+    check_close,
+    check_config,
+    check_log_cap,
+    check_present,
+    read_arrays,
+)
+from fedcohort.selection.weight_store import WeightStore, check_algorithm, resolve_algorithm
 
 UPDATES = ("paper", "robust")
 
@@ -56,6 +68,11 @@ class E3CS(BaseSelector):
         update: Update rule, "paper" or "robust".
         share: Share of the weight that the robust update spreads over all clients, beta.
         sampler: Name of the function in `SAMPLERS` that draws the cohort.
+        algorithm: How a round is computed. "scan" passes over all clients. "tree" keeps sums in
+            a tree, so that the cost of a round hardly grows with K; the probabilities are the
+            same, but the sampler "systematic" draws other cohorts from the same seed. "auto"
+            takes the tree from 50,000 clients on, where the sampler is "systematic". Rounds in
+            which not everyone is available are always scanned.
 
     Attributes:
         log_weights: Logarithms of the weights, shape [..., K].
@@ -91,6 +108,7 @@ class E3CS(BaseSelector):
         update: str = "paper",
         share: float = 1e-4,
         sampler: str = "systematic",
+        algorithm: str = "auto",
     ) -> None:
         super().__init__(num_clients, cohort_size, rng=rng)
         if not callable(quota):
@@ -99,6 +117,7 @@ class E3CS(BaseSelector):
         self.update_rule = check_choice("update", update, UPDATES)
         self.share = check_range("share", share, 0.0, 1.0)
         self.sampler = check_choice("sampler", sampler, SAMPLERS)
+        self.algorithm = check_algorithm(algorithm, sampler, self._fits_tree)
         self.eta = self._check_eta(eta, horizon)
         # Line 1: every weight is 1. The robust weights sum to one.
         start = -log(num_clients) if self.is_robust else 0.0
@@ -120,16 +139,14 @@ class E3CS(BaseSelector):
 
         Assign a new array to change them, because values derived from them are cached.
         """
-        return self._log_weights
+        return self._store.logs
 
     @log_weights.setter
     def log_weights(self, value: npt.ArrayLike) -> None:
         values = np.ascontiguousarray(value, dtype=np.float64)  # `place` needs it contiguous
         if values.shape != self.shape:
             raise ValueError(f"log_weights must have shape {self.shape}, got {values.shape}")
-        self._log_weights = values
-        # e^log_weights, kept for large federations, where few weights change in a round.
-        self._weights: Floats | None = None
+        self._store = WeightStore(values)
 
     def choose(self, round: int, size: int, present: Bools | None) -> tuple[Ints, Floats]:
         """Allocate inclusion probabilities by weight and draw a cohort with them."""
@@ -156,6 +173,40 @@ class E3CS(BaseSelector):
             self._charge_losses(outcome, step, self.log_cap)
         else:
             self._add_gains(outcome, step, self.log_cap)
+
+    def state_dict(self) -> State:
+        """Return everything that decides the selector's future choices.
+
+        Returns:
+            Sizes, log-weights, the generator's state, the cohort in flight and, where the last
+            round was drawn from trees, what decides the last bits of their sums.
+        """
+        state = super().state_dict()
+        tree = self._store.tree_state()
+        if tree is not None:
+            state["tree"] = tree
+        return state
+
+    def load_state_dict(self, state: State) -> None:
+        """Continue exactly where the state was taken.
+
+        Args:
+            state: What `state_dict` of a selector of the same kind and size returned.
+
+        Raises:
+            ValueError: If the state is of another scheme or size; nothing changes then.
+        """
+        if not isinstance(state, Mapping) or "tree" not in state:
+            super().load_state_dict(state)
+            return
+        others = {name: value for name, value in state.items() if name != "tree"}
+        check_config(self, others)
+        logs = read_arrays(self, others)["log_weights"]
+        store = WeightStore.from_state(state["tree"], logs)
+
+        super().load_state_dict(others)
+        if self._method == "tree":
+            self._store = store
 
     def join(self, count: int = 1) -> None:
         """Add clients at the end, each with the mean weight of the others.
@@ -211,19 +262,29 @@ class E3CS(BaseSelector):
 
     def _draw(self, round: int, size: int, present: Bools | None) -> tuple[Ints, Floats, Floats]:
         """Return the clients, their inclusion probabilities and log theta_t."""
-        is_large = self.num_clients >= large.LARGE and self.sampler == "systematic"
-        if is_large and present is None:
-            if self._weights is None:
-                with np.errstate(over="ignore"):
-                    self._weights = np.exp(self.log_weights)
-            floor = self.fraction(round) * size / self.num_clients
-            return large.draw(self.log_weights, self._weights, size, floor, self.rng)
+        if present is None:
+            sigma = self.fraction(round) * size / self.num_clients
+            if self._method == "tree":
+                in_order = self.sampler == "pivotal"
+                return self._store.draw_from_trees(size, sigma, self.rng, in_order)
+            if self._method == "scan":
+                return self._store.draw_by_scan(size, sigma, self.rng)
 
         # Line 3: p_t, S_t = ProbAlloc(k, sigma_t, w_t).
         allocation = self._allocate(self.log_weights, round, size, present)
         # Line 4: draw A_t; client i is in it with probability p_i if the sampler is exact.
         clients = SAMPLERS[self.sampler](allocation.inclusion, self.rng, size)
         return clients, pick(allocation.inclusion, clients), allocation.log_cap
+
+    @property
+    def _method(self) -> str:
+        """How rounds with everyone available are computed: "sort", "scan" or "tree"."""
+        return resolve_algorithm(self.algorithm, self.num_clients, self.sampler, self._fits_tree)
+
+    @property
+    def _fits_tree(self) -> bool:
+        """Whether weights stay in the range of trees: the share keeps the robust ones in it."""
+        return not self.is_robust or self.share > 0
 
     def _allocate(
         self, log_weights: Floats, round: int, size: int, present: Bools | None
@@ -256,48 +317,25 @@ class E3CS(BaseSelector):
         gain[above_cap(log_weights, log_cap)] = 0.0
         log_weights = log_weights + step * gain
 
-        place(self._log_weights, clients, log_weights)
-        if self._weights is not None:
-            with np.errstate(over="ignore"):
-                place(self._weights, clients, np.exp(log_weights))
+        self._store.put(clients, log_weights)
 
     def _charge_losses(self, outcome: Outcome, step: Floats, log_cap: Floats) -> None:
         """Update robustly: cap the weights, charge the failures, share out beta."""
         clients = outcome.cohort.clients
         present = self.present
-
-        # 1. Weights above the cap are stored as the cap.
-        logs = np.minimum(self.log_weights, log_cap[..., None])
-
-        # 2. A failure costs (1 - x)/p; those who were not asked lose nothing.
-        charge = step * (1 - outcome.success) / outcome.cohort.inclusion
-        place(logs, clients, pick(logs, clients) - charge)
-
-        # 3. The weights of those present sum to one.
-        count: int | Ints = self.num_clients
+        # A failure costs (1 - x)/p; those who were not asked, or not waited for, lose nothing.
+        charge = step * (1 - outcome.success) * outcome.observed / outcome.cohort.inclusion
+        if self._store.has_trees and present is None:
+            self._store.charge(clients, charge, log_cap, self.share)
+            return
+        logs = self.log_weights
+        learned = charge_losses(logs, clients, charge, log_cap, self.share, present)
         if present is not None:
-            count = present.sum(axis=-1, keepdims=True)
-            logs[~present] = -np.inf
-        logs -= log_sum(logs)
-
-        # 4. A share beta of the weight is spread evenly.
-        if self.share:
-            weights = np.exp(logs, out=logs)
-            weights *= 1 - self.share
-            weights += self.share / count
-            logs = np.log(weights, out=weights)
-
-        # 5. Those present share the weight that they had before; the absent keep theirs.
-        if present is not None:
-            logs += log_sum(np.where(present, self.log_weights, -np.inf))
-            logs = np.where(present & (step > 0), logs, self.log_weights)
-        self.log_weights = logs
+            learned = np.where(step > 0, learned, logs)
+        self.log_weights = learned
 
     def _check_eta(self, eta: float | str, horizon: int | None) -> float:
-        """Return eta, or for "auto" the rate that minimises the bound of Theorem 1.
-
-        The theorem asks for a rate of at most 1.
-        """
+        """Return eta, or for "auto" the best rate of the theorem."""
         if eta != "auto":
             # Larger rates would leave the range of log-weights.
             return check_range("eta", check_positive("eta", eta), 0, MAX_COUNT)
@@ -306,6 +344,4 @@ class E3CS(BaseSelector):
 
         rounds = range(check_int("horizon", horizon, 1))
         spare = self.cohort_size * sum(1 - self.fraction(t) for t in rounds)  # sum of R_t
-        if not spare or self.num_clients == 1:
-            return 1.0
-        return min(1.0, sqrt(self.num_clients * log(self.num_clients) / spare))
+        return best_rate(self.num_clients, spare)

@@ -78,7 +78,7 @@ class Lockstep:
         """
         self._check_outcome(outcome)
         reports: dict[str, list[Any]] = {}
-        for name in ("success", "loss", "seconds", "norm"):
+        for name in ("success", "loss", "seconds", "norm", "censored"):
             reports[name] = self._split_asked(getattr(outcome, name))
 
         for index, selector in enumerate(self.selectors):

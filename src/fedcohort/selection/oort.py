@@ -169,7 +169,10 @@ class Oort(DrawnSelector):
         last = np.where(is_heard, outcome.cohort.round + 1.0, pick(self.last_rounds, clients))
         place(self.losses, clients, loss)
         place(self.last_rounds, clients, last)
-        place(self.seconds, clients, np.asarray(outcome.seconds))
+        # Of a client that was not waited for, the seconds are a lower bound.
+        waited = np.asarray(outcome.seconds)
+        at_least = np.maximum(waited, pick(self.seconds, clients))
+        place(self.seconds, clients, np.where(outcome.observed, waited, at_least))
 
         gained = np.where(is_heard, pick(self.data_sizes, clients) * loss, 0.0)
         self._set_pace(gained.sum(axis=-1))

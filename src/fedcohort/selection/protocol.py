@@ -85,10 +85,13 @@ class Outcome:
             until the round closed if that came first. None if nobody measured it.
         norm: Length of the client's update, nan where nothing arrived, shape [..., k]; None if
             nobody measured it.
+        censored: Where the round closed, because enough others had answered, before anybody could
+            know whether the client would, shape [..., k]. There `success` is 0, but it is no
+            failure. None if the server waited for everyone.
 
     Raises:
-        ValueError: If a value is out of bounds or a client that succeeded has no finite loss or
-            no finite norm.
+        ValueError: If a value is out of bounds, a client that succeeded has no finite loss or
+            no finite norm, or a censored client succeeded.
 
     Examples:
         >>> cohort = Cohort(round=0, clients=[2, 5], inclusion=[0.5, 1.0])
@@ -101,6 +104,7 @@ class Outcome:
     loss: npt.NDArray[Any] | None = None
     seconds: npt.NDArray[Any] | None = None
     norm: npt.NDArray[Any] | None = None
+    censored: npt.NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         shape = self.cohort.clients.shape
@@ -113,6 +117,16 @@ class Outcome:
         if self.seconds is not None:
             seconds = check_array("seconds", self.seconds, shape, 0.0, np.inf)
             object.__setattr__(self, "seconds", seconds)
+        if self.censored is not None:
+            censored = _check_censored(self.censored, success)
+            object.__setattr__(self, "censored", censored)
+
+    @property
+    def observed(self) -> npt.NDArray[np.bool_]:
+        """Where the server knows whether the client succeeded or failed, shape [..., k]."""
+        if self.censored is None:
+            return np.ones(self.success.shape, dtype=np.bool_)
+        return ~self.censored
 
 
 class Selector(Protocol):
@@ -208,6 +222,20 @@ def _check_reported(name: str, values: npt.ArrayLike, success: Floats) -> Floats
         bad = reported[missing][0]
         raise ValueError(f"{name} must be finite where success is above 0, got {bad}")
     return reported
+
+
+def _check_censored(values: npt.ArrayLike, success: Floats) -> npt.NDArray[np.bool_]:
+    """Return who is censored if nobody of them succeeded."""
+    censored = np.asarray(values)
+    if censored.dtype != np.bool_ or censored.shape != success.shape:
+        raise ValueError(
+            f"censored must be bool of shape {success.shape}, "
+            f"got {censored.dtype} of {censored.shape}"
+        )
+    succeeded = success[censored]
+    if succeeded.any():
+        raise ValueError(f"success must be 0 where censored, got {succeeded.max()}")
+    return censored
 
 
 def _check_clients(values: npt.ArrayLike) -> Ints:

@@ -4,7 +4,7 @@ A quota is a function from the round to phi; the floor of E3CS is sigma_t = phi 
 """
 
 from collections.abc import Callable
-from math import cos, pi
+from math import cos, log, pi, sqrt
 
 from fedcohort.checks import check_int, check_range
 
@@ -96,6 +96,25 @@ def cosine(horizon: int, start: float = 0.0, end: float = 1.0) -> Quota:
         0.146
     """
     return _ramp(horizon, start, end, lambda progress: (1 - cos(pi * progress)) / 2)
+
+
+def best_rate(num_clients: int, spare: float) -> float:
+    """Return the learning rate that minimises the bound of Theorem 1.
+
+    Args:
+        num_clients: Number of clients in the federation, K.
+        spare: What the quota leaves to be given by weight in all rounds, the sum of R_t.
+
+    Returns:
+        The rate, at most 1, as the theorem asks.
+
+    Examples:
+        >>> round(best_rate(100, spare=50_000.0), 3)
+        0.096
+    """
+    if not spare or num_clients == 1:
+        return 1.0
+    return min(1.0, sqrt(num_clients * log(num_clients) / spare))
 
 
 def _ramp(horizon: int, start: float, end: float, shape: Callable[[float], float]) -> Quota:

@@ -110,8 +110,8 @@ class RBCSF(BaseSelector):
         clients = outcome.cohort.clients
         fraction = np.minimum(np.asarray(outcome.seconds) / self.deadline, 1.0)
         time = np.where(outcome.success > 0, fraction, 1.0)
-        place(self.asks, clients, pick(self.asks, clients) + 1)
-        place(self.times, clients, pick(self.times, clients) + time)
+        place(self.asks, clients, pick(self.asks, clients) + outcome.observed)
+        place(self.times, clients, pick(self.times, clients) + time * outcome.observed)
 
         rate = self.quota * self.cohort_size / self.num_clients
         self.debts = grow_debts(self.debts, rate, clients)

@@ -76,7 +76,7 @@ class REFL(BaseSelector):
             self.trials = self.trials + 1
             self.times_there = self.times_there + self.present
             return
-        place(self.trials, clients, pick(self.trials, clients) + 1)
+        place(self.trials, clients, pick(self.trials, clients) + outcome.observed)
         place(self.times_there, clients, pick(self.times_there, clients) + outcome.success)
 
     def newcomers(self, name: str, count: int) -> Floats:

@@ -19,6 +19,7 @@ import numpy as np
 from fedcohort.arrays import Bools, Floats, Ints, row_starts
 from fedcohort.checks import check_range
 from fedcohort.rng import Uniforms
+from fedcohort.selection.duels import takes_left
 
 Sampler = Callable[[Floats, Uniforms, int | None], Ints]
 
@@ -158,7 +159,7 @@ def _split(p: Floats, size: int | None = None) -> _Split:
         size = _check_probabilities(p)
         slack = 2 * _slack(p)
     else:
-        slack = max(1e-12, 1e-14 * size)
+        slack = certain_slack(size)
 
     certain_from = 1 - slack  # beyond the reach of scaling and rounding of the running sum
     if p.max() < certain_from:
@@ -167,6 +168,14 @@ def _split(p: Floats, size: int | None = None) -> _Split:
     certain: Bools = p >= certain_from
     rest = np.where(certain, 0.0, p)
     return _Split(size, certain, rest, count=np.asarray(size - certain.sum(axis=-1)))
+
+
+def certain_slack(size: int) -> float:
+    """Return how far below 1 a probability counts as 1 in a draw of this size.
+
+    A client so near to 1 could otherwise be drawn twice by rounding of a running sum.
+    """
+    return max(1e-12, 1e-14 * size)
 
 
 def _check_probabilities(p: Floats) -> int:
@@ -266,23 +275,9 @@ def _duel(p: Floats, count: int, draws: Floats) -> Ints:
     located = np.clip(np.searchsorted(sums, target), inner, ids.size - 1)
 
     # 3. Decide the duels: the client astride wins on the left, on the right, or not at all.
-    is_right = np.append((located[:-1] == astride) & crosses, False)
-    chance = np.divide(head[1:], 1 - tail, out=np.zeros(count - 1), where=tail < 1)
-    wants_left = np.append(False, draws[count : 2 * count - 1] < chance)
-    drawn_right = _carry(is_right, wants_left)
-    takes_left = wants_left & np.append(False, ~drawn_right[:-1])
-    return ids[np.where(takes_left, inner - 1, located)]
-
-
-def _carry(is_right: Bools, wants_left: Bools) -> Bools:
-    """Return s_j = is_right_j and (not wants_left_j or s_(j-1)) for all strata at once.
-
-    Each value is copied from the last stratum that decides by itself.
-    """
-    decides = ~(is_right & wants_left)
-    source = np.maximum.accumulate(np.where(decides, np.arange(decides.size), 0))
-    carried: Bools = is_right[source]
-    return carried
+    meets = (located[:-1] == astride) & crosses
+    is_left = takes_left(meets, head[1:], tail, draws[count : 2 * count - 1])
+    return ids[np.where(is_left, inner - 1, located)]
 
 
 def _ids(selected: Bools, size: int) -> Ints:

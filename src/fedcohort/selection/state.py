@@ -63,7 +63,7 @@ def read_arrays(selector: "BaseSelector", state: State) -> dict[str, npt.NDArray
     shapes = dict.fromkeys(selector.client_arrays, selector.shape)
     shapes |= dict.fromkeys(selector.run_arrays, selector.batch)
     for name, shape in shapes.items():
-        values = _numbers(f"{name} of the state", state[name], shape)
+        values = check_numbers(f"{name} of the state", state[name], shape)
         low, high = selector.array_bounds.get(name, (-np.inf, np.inf))
         outside = (values < low) | (values > high)
         if outside.any():
@@ -137,7 +137,7 @@ def check_log_cap(log_cap: Any, batch: tuple[int, ...]) -> npt.NDArray[np.float6
     Raises:
         ValueError: If it is no number, or of another shape.
     """
-    return _numbers("log_cap in the state", log_cap, batch).astype(np.float64)
+    return check_numbers("log_cap in the state", log_cap, batch).astype(np.float64)
 
 
 def check_close(name: str, found: npt.NDArray[Any], expected: npt.NDArray[Any]) -> None:
@@ -169,7 +169,12 @@ def _check_cohort(selector: "BaseSelector", cohort: Cohort) -> None:
         )
 
 
-def _numbers(name: str, values: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+def check_numbers(name: str, values: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """Return an array of numbers of this shape, none of them nan.
+
+    Raises:
+        ValueError: If it is anything else.
+    """
     try:
         array = np.asarray(values)
     except ValueError:

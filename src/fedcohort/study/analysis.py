@@ -14,6 +14,7 @@ from math import sqrt
 import numpy as np
 
 from fedcohort.arrays import Floats
+from fedcohort.statistics import holm
 
 LEVEL = 0.05
 SMALLEST_ERROR = 1e-12  # seeds that agree to the last digit have no spread
@@ -190,26 +191,3 @@ def _decide(means: Sequence[float], errors: Sequence[tuple[float, float]]) -> li
     for mean, margin, p_value in zip(means, margins.tolist(), corrected.tolist(), strict=True):
         differences.append(Difference(mean, mean - margin, mean + margin, p_value))
     return differences
-
-
-def holm(p_values: Floats) -> Floats:
-    """Return p-values corrected for their number by Holm's method.
-
-    Args:
-        p_values: The uncorrected ones [n].
-
-    Returns:
-        The corrected ones [n], in the same order.
-
-    Examples:
-        >>> import numpy as np
-        >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
-        [0.03, 0.06, 0.06]
-    """
-    count = len(p_values)
-    order = np.argsort(p_values)
-    factors = np.arange(count, 0, -1)
-    in_order = np.maximum.accumulate(np.minimum(p_values[order] * factors, 1.0))
-    corrected = np.empty(count)
-    corrected[order] = in_order
-    return corrected

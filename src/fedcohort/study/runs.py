@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import numpy as np
 from fedcohort.data import Dataset, load
 from fedcohort.files import check_file, save_csv
 from fedcohort.lab import folder as run_folder
-from fedcohort.lab.comparison import Comparison, load_comparison
+from fedcohort.lab.comparison import Comparison, load_comparison, run_comparison
+from fedcohort.lab.sharding import Workers, run_shard
+from fedcohort.lab.shards import Shard
 from fedcohort.lab.simulation import Progress
 from fedcohort.study.measures import Row, curve, measure
 from fedcohort.study.volatility import BASELINE, Block
@@ -36,22 +39,86 @@ def train(
     out: Path,
     data: Path | None = None,
     on_progress: Progress | None = None,
+    workers: Workers | None = None,
 ) -> None:
     """Train the blocks that are not finished, and add what is measured to the tables.
+
+    Blocks whose shards are finished are merged.
 
     Args:
         blocks: The blocks.
         out: Folder of the study.
         data: Folder with data sets.
         on_progress: Called with the name of a block, the rounds done and the rounds in all.
+        workers: Devices or a Ray cluster that share the seeds; None trains in this process.
+
+    Raises:
+        ValueError: If a shard fails, or a block has shards that are not finished.
     """
+    blocks = list(blocks)
     datasets: dict[str, Dataset] = {}
     for block in blocks:
         if block.task not in datasets:
             datasets[block.task] = load(block.config.dataset, data)
+    if workers is not None:
+        _train_shards(blocks, out, workers, data, on_progress)
+    for block in blocks:
         comparison, model_bytes = _train_block(block, datasets[block.task], out, on_progress)
         _add_rows(out / MEASURES, measure(block, comparison, model_bytes), block)
         _add_rows(out / CURVES, _curve_rows(block, comparison), block)
+
+
+def train_shard(
+    blocks: Sequence[Block],
+    out: Path,
+    shard: Shard,
+    data: Path | None = None,
+    on_progress: Progress | None = None,
+) -> None:
+    """Train one shard of every block; `train` merges and measures them.
+
+    Args:
+        blocks: The blocks. Those that were begun without shards are left to `train`.
+        out: Folder of the study.
+        shard: Which share of the seeds.
+        data: Folder with data sets.
+        on_progress: Called with the name of a block, the rounds done and the rounds in all.
+
+    Raises:
+        ValueError: If a block has shards of other settings, or more shards than seeds.
+    """
+    for block in blocks:
+        folder = out / RUNS / block.folder
+        if run_folder.has_comparison(folder) and not run_folder.find_shards(folder):
+            continue
+        tell = partial(_tell, block.folder, on_progress)
+        run_shard(block.config, folder, shard, data=data, resume=True, on_progress=tell)
+
+
+def _tell(name: str, on_progress: Progress | None, words: str, done: int, total: int) -> None:
+    if on_progress:
+        on_progress(name, done, total)
+
+
+def _train_shards(
+    blocks: Sequence[Block],
+    out: Path,
+    workers: Workers,
+    data: Path | None,
+    on_progress: Progress | None,
+) -> None:
+    """Train all shards of all blocks, as many as an earlier call had."""
+    counts = set()
+    for block in blocks:
+        counts |= {count for _, count in run_folder.find_shards(out / RUNS / block.folder)}
+    if len(counts) > 1:
+        raise ValueError(f"{out} must hold shards of one number, got shards of {sorted(counts)}")
+    smallest = min((block.config for block in blocks), key=lambda config: config.seeds)
+
+    def make_work(shard: Shard) -> partial[None]:
+        return partial(train_shard, blocks, out, shard, data)
+
+    workers.train(make_work, smallest, out, next(iter(counts), None), on_progress)
 
 
 def read_measures(folder: Path) -> list[Row]:
@@ -71,9 +138,14 @@ def read_curves(folder: Path) -> list[Row]:
 def _train_block(
     block: Block, data: Dataset, out: Path, on_progress: Progress | None
 ) -> tuple[Comparison, int]:
+    folder = out / RUNS / block.folder
+    if run_folder.find_shards(folder):
+        comparison = run_comparison(block.config, folder)
+        state = run_folder.load_comparison_checkpoint(folder) or {}
+        return comparison, 4 * state["engine"]["models"].shape[1]
+
     from fedcohort.lab.trial import Trial  # Imported here: only training needs PyTorch.
 
-    folder = out / RUNS / block.folder
     trial = Trial(block.config, data, folder)
 
     def on_round(done: int, accuracy: Any) -> None:

@@ -6,6 +6,7 @@
                    world.sha256 if the world is recorded;
                    sources.json if the settings name sources of one's own;
                    memory/ if a rule remembers updates;
+                   shards/ if its seeds were shared out, with a comparison in each folder;
                    cost.json too in a part of a reproduction
     simulation     settings.json, results.npz, environment.json, allocations/, sources.json
     reproduction   reproduce.json, runs/ with a comparison in each folder, runs-NAME.parquet,
@@ -29,9 +30,14 @@ from fedcohort.lab.folder.checkpoint import (
     recover_checkpoint,
     save_checkpoint,
 )
+from fedcohort.lab.folder.classes import (
+    CLASS_RATES,
+    load_class_rates,
+    load_classes,
+    save_class_rates,
+)
 from fedcohort.lab.folder.comparison import (
     CHECKPOINT_PARTS,
-    CLASS_RATES,
     COMPARISON_FILES,
     COMPARISON_SETTINGS,
     COST,
@@ -47,7 +53,6 @@ from fedcohort.lab.folder.comparison import (
     discard_comparison,
     has_comparison,
     load_chunk,
-    load_class_rates,
     load_comparison_checkpoint,
     load_label_counts,
     load_records,
@@ -55,7 +60,7 @@ from fedcohort.lab.folder.comparison import (
     read_data_digest,
     read_mlflow_runs,
     read_settings,
-    save_class_rates,
+    read_world_digest,
     save_label_counts,
     save_records,
     save_summary,
@@ -94,6 +99,14 @@ from fedcohort.lab.folder.reproduction import (
     results_path,
     write_exported,
     write_request,
+)
+from fedcohort.lab.folder.shards import (
+    SHARDS,
+    discard_shards,
+    find_shards,
+    has_unmerged_shards,
+    shard_folder,
+    shard_log,
 )
 from fedcohort.lab.folder.shared import (
     ALLOCATIONS,
@@ -146,6 +159,7 @@ __all__ = [
     "RECORDS",
     "REQUEST",
     "RESULTS_SUFFIXES",
+    "SHARDS",
     "SIMULATION_RESULTS",
     "SIMULATION_SETTINGS",
     "SOURCES",
@@ -163,16 +177,20 @@ __all__ = [
     "discard_allocations",
     "discard_comparison",
     "discard_memory",
+    "discard_shards",
     "find_results",
+    "find_shards",
     "has_checkpoint",
     "has_comparison",
     "has_reproduction",
     "has_simulation",
+    "has_unmerged_shards",
     "journal_path",
     "load_allocations",
     "load_checkpoint",
     "load_chunk",
     "load_class_rates",
+    "load_classes",
     "load_comparison_checkpoint",
     "load_flower_checkpoint",
     "load_journal",
@@ -192,6 +210,7 @@ __all__ = [
     "read_settings",
     "read_simulation_settings",
     "read_sources",
+    "read_world_digest",
     "recover_checkpoint",
     "results_path",
     "save_allocations",
@@ -203,6 +222,8 @@ __all__ = [
     "save_simulation",
     "save_summary",
     "settings_path",
+    "shard_folder",
+    "shard_log",
     "trim_journal",
     "write_about",
     "write_cost",

@@ -23,6 +23,7 @@ from fedcohort.lab.folder.checkpoint import (
     PREVIOUS_CHECKPOINT,
     load_checkpoint,
 )
+from fedcohort.lab.folder.classes import CLASS_RATES
 from fedcohort.lab.folder.shared import (
     ALLOCATIONS,
     DIGEST,
@@ -42,7 +43,6 @@ WORLD_DIGEST = "world.sha256"
 RECORDS = "records"
 FIRST_ROUND = "first_round"  # of a chunk of records, beside the arrays
 LABEL_COUNTS = "owners.npz"
-CLASS_RATES = "classes.npz"
 CHECKPOINT_PARTS = ("round", "mode", "engine", "selectors")
 SUMMARY = "summary.csv"
 COST = "cost.json"
@@ -68,10 +68,18 @@ def has_comparison(folder: Path) -> bool:
     return (folder / COMPARISON_SETTINGS).exists()
 
 
-def write_settings(folder: Path, settings: Mapping[str, Any]) -> None:
-    """Write the settings of a comparison, and the environment it is computed with."""
+def write_settings(
+    folder: Path, settings: Mapping[str, Any], environment: Mapping[str, str] | None = None
+) -> None:
+    """Write the settings of a comparison, and the environment it is computed with.
+
+    Args:
+        folder: The run folder.
+        settings: The settings as plain values.
+        environment: Versions and machine; None for those of this process.
+    """
+    write_environment(folder, environment)
     write_sealed_text(folder / COMPARISON_SETTINGS, to_toml(settings))
-    write_environment(folder)
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
@@ -108,9 +116,14 @@ def write_world_digest(folder: Path, digest: str) -> None:
     write_sealed_text(folder / WORLD_DIGEST, f"{digest}\n")
 
 
+def read_world_digest(folder: Path) -> str | None:
+    """Return the digest of the recorded world that a comparison played, None if unknown."""
+    return _read_digest(folder / WORLD_DIGEST)
+
+
 def check_world_digest(folder: Path, digest: str) -> None:
     """Refuse to go on in a recorded world other than the one that a comparison was begun in."""
-    if _read_digest(folder / WORLD_DIGEST) not in (None, digest):
+    if read_world_digest(folder) not in (None, digest):
         raise ValueError(
             f"world_file must be what the run in {folder} was begun with, got other rounds; "
             "choose another folder"
@@ -126,26 +139,6 @@ def load_label_counts(folder: Path) -> Arrays:
     """Return the label counts [K, C] by partition, nothing if they were not written."""
     path = folder / LABEL_COUNTS
     return load_arrays(path) if path.exists() else {}
-
-
-def save_class_rates(folder: Path, rates: npt.NDArray[Any]) -> None:
-    """Write the mean success rate of each class of clients, [G]."""
-    save_arrays(folder / CLASS_RATES, {"rates": rates})
-
-
-def load_class_rates(folder: Path) -> npt.NDArray[Any] | None:
-    """Return the mean success rate of each class [G], None if it was not written.
-
-    Raises:
-        ValueError: If the file holds something else.
-    """
-    path = folder / CLASS_RATES
-    if not path.exists():
-        return None
-    rates = load_arrays(path).get("rates")
-    if rates is None or rates.ndim != 1 or rates.dtype.kind != "f" or not rates.size:
-        raise ValueError(f"{path} must hold the success rate of every class, got {rates}")
-    return rates
 
 
 def save_records(folder: Path, first_round: int, records: Arrays) -> None:

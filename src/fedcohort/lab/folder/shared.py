@@ -18,9 +18,9 @@ SOURCES = "sources.json"
 DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
-def write_environment(folder: Path) -> None:
-    """Write the versions and the machine that a run is computed with."""
-    write_json(folder / ENVIRONMENT, describe_environment())
+def write_environment(folder: Path, environment: Mapping[str, str] | None = None) -> None:
+    """Write the versions and the machine that a run is computed with; None for those here."""
+    write_json(folder / ENVIRONMENT, environment or describe_environment())
 
 
 def read_environment(folder: Path) -> dict[str, str]:

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from itertools import pairwise, product
 
-from fedcohort.paper.claims.claim import NOISE, Check, Claim, compare
+from fedcohort.paper.claims.claim import Check, Claim, compare
 from fedcohort.paper.claims.evidence import Evidence
-from fedcohort.paper.claims.training import BOTH, MINOR, SPEED, better, faster, speed
+from fedcohort.paper.claims.training import BOTH, FINAL, SPEED
+from fedcohort.paper.claims.training_checks import MINOR, better, faster, noise_of, speed
 from fedcohort.paper.labels import partition_label
-from fedcohort.paper.setting import COHORTS, PAPER
+from fedcohort.paper.setting import COHORTS, PAPER, TASKS
 from fedcohort.selection.registry import PAPER_SELECTORS
 
 
@@ -19,7 +20,21 @@ def larger_cohorts_are_faster(evidence: Evidence, task: str) -> Iterator[Check]:
             f"{name} faster with k={many} than with {few}, {partition_label(partition)}",
             higher=speed(evidence, task, name, partition, 0.0, few),
             lower=speed(evidence, task, name, partition, 0.0, many),
-            noise=NOISE["rounds"],
+            unit="rounds",
+            noise=noise_of(evidence, task, TASKS[task]["targets"][0]),
+        )
+
+
+def larger_cohorts_end_higher(evidence: Evidence, task: str) -> Iterator[Check]:
+    """Every scheme ends higher with k = 20 than with 10, and with 30 than with 20."""
+    neighbours = pairwise(COHORTS)
+    for partition, name, (few, many) in product(PAPER["partitions"], PAPER_SELECTORS, neighbours):
+        yield compare(
+            f"{name} ends higher with k={many} than with {few}, {partition_label(partition)}",
+            higher=evidence.trained(task, name, partition, 0.0, many, "final"),
+            lower=evidence.trained(task, name, partition, 0.0, few, "final"),
+            unit="accuracy",
+            noise=noise_of(evidence, task, "final"),
         )
 
 
@@ -32,6 +47,7 @@ def e3cs_at_every_k(evidence: Evidence, task: str) -> Iterator[Check]:
 
 
 SECTION = "Appendix: Varying Selection Cardinality"
+NEEDS_COHORTS = {"cifar10": "needs runs with k = 10 and 30 on this network"}
 CLAIMS = (
     Claim(
         "larger k faster",
@@ -39,6 +55,16 @@ CLAIMS = (
         "a greater extent of parallelism could indeed boost the training efficiency",
         SPEED,
         larger_cohorts_are_faster,
+        without_runs=NEEDS_COHORTS,
+    ),
+    Claim(
+        "larger k ends higher",
+        SECTION,
+        "the number of selections each round might have a significant effect on … the final "
+        "convergence accuracy",
+        FINAL,
+        larger_cohorts_end_higher,
+        without_runs=NEEDS_COHORTS,
     ),
     Claim(
         "E3CS at every k",

@@ -1,7 +1,7 @@
 """What claims are judged by: trained runs or the paper's own tables, and simulations."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from fedcohort.metrics import jain
 from fedcohort.paper import participation, published, theorem
 from fedcohort.paper.cells import Cells, Quantity, values_by_seed
 from fedcohort.paper.labels import heading
+from fedcohort.paper.readings import CHOOSING_WORLDS
 from fedcohort.paper.results import Results
 from fedcohort.paper.setting import COHORTS, TASKS, Overrides, full_config
 from fedcohort.world.classes import class_of
@@ -71,6 +72,23 @@ class Evidence:
     datasets: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     left_out: Sequence[str] = ()
+
+    def choosing(self, ground: str) -> set[int]:
+        """Return the seeds in which a reading was chosen, of the data that a ground is about."""
+        return set(CHOOSING_WORLDS.get(self.datasets.get(ground, ""), ()))
+
+
+def without_choosing_worlds(evidence: Evidence) -> Evidence:
+    """Return the evidence of the worlds in which no reading of the paper was chosen."""
+
+    def trained(
+        task: str, selector: str, partition: str, mu: float, cohort: int, quantity: Quantity
+    ) -> dict[int, float]:
+        values = evidence.trained(task, selector, partition, mu, cohort, quantity)
+        chose = evidence.choosing(task)
+        return {seed: value for seed, value in values.items() if seed not in chose}
+
+    return replace(evidence, trained=trained)
 
 
 def paper_evidence() -> Evidence:

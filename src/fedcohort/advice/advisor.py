@@ -1,0 +1,228 @@
+"""From a log to advice: estimate, compare, recommend."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fedcohort.advice.change import Change, find_change
+from fedcohort.advice.cohort import CohortAdvice, advise_cohort
+from fedcohort.advice.deadline import KEEP, DeadlineAdvice, advise_deadline
+from fedcohort.advice.durations import Durations, fit_durations
+from fedcohort.advice.estimates import (
+    Interval,
+    block_length,
+    bootstrap_weights,
+    ratio_interval,
+)
+from fedcohort.advice.fitted import fitted_world, resampled_world
+from fedcohort.advice.log import FederationLog
+from fedcohort.advice.persistence import Persistence, estimate_persistence
+from fedcohort.advice.rates import Rates, estimate_rates
+from fedcohort.advice.rules import RuleAdvice, advise_rule
+from fedcohort.advice.selectors import (
+    CANDIDATES,
+    FAIR,
+    UNIFORM,
+    SelectorAdvice,
+    advise_selector,
+    world_size,
+)
+from fedcohort.advice.settings import comparison_settings, flower_snippet, settings_text
+from fedcohort.advice.together import Together, estimate_together
+from fedcohort.advice.waste import Waste, measure_waste
+from fedcohort.checks import check_int, check_range
+from fedcohort.rng import stream
+
+LEAST_ROUNDS = 10
+RESAMPLES = 400
+LEAST_AFTER_CHANGE = 20  # rounds after a change that suffice to forget what was before
+SHORTEST, LONGEST = 100, 400  # rounds to play ahead
+Step = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What an operator may ask for.
+
+    Attributes:
+        selectors: Selectors to compare.
+        needed: Answers per round that are wanted; None for as many as now.
+        keep: Share of the answers that a deadline must keep.
+        fair: Share of its fair share that every fifth of the clients must be asked.
+        model_bytes: Size of the model; None if it is unknown.
+        rounds: Rounds to play ahead; None for about as many as the log has.
+        seed: Seed of everything that is drawn.
+
+    Raises:
+        ValueError: If a value is out of bounds.
+    """
+
+    selectors: Sequence[str] = CANDIDATES
+    needed: int | None = None
+    keep: float = KEEP
+    fair: float = FAIR
+    model_bytes: int | None = None
+    rounds: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_range("keep", self.keep, 0.0, 1.0)
+        check_range("fair", self.fair, 0.0, 1.0)
+        check_int("seed", self.seed, 0)
+        for name in ("needed", "model_bytes", "rounds"):
+            if getattr(self, name) is not None:
+                check_int(name, getattr(self, name), 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Advice:
+    """What a log says, and what to do.
+
+    Attributes:
+        log: The log.
+        used: The part of it that the advice is based on: all, or what follows a change.
+        success: Share of the questions that were answered in time.
+        rates: How often each client answers.
+        persistence: Whether failures last.
+        together: Whether clients fail together.
+        change: Whether clients change over time.
+        waste: Work that was thrown away.
+        durations: How long answers take; None if the log does not say.
+        deadline: What other deadlines would get; None if the log does not say.
+        cohort: How many clients to ask.
+        selector: Which selector to use.
+        rule: Which aggregation rule to use.
+        settings: Settings of a comparison in a world like the log's.
+        settings_toml: The same as a TOML file.
+        snippet: A Flower strategy to paste.
+        training: Rows of a comparison that was trained, if one was asked for.
+    """
+
+    log: FederationLog
+    used: FederationLog
+    success: Interval
+    rates: Rates
+    persistence: Persistence
+    together: Together
+    change: Change
+    waste: Waste
+    durations: Durations | None
+    deadline: DeadlineAdvice | None
+    cohort: CohortAdvice
+    selector: SelectorAdvice
+    rule: RuleAdvice
+    settings: dict[str, Any]
+    settings_toml: str
+    snippet: str
+    training: list[dict[str, Any]] = field(default_factory=list)
+
+
+def advise(
+    log: FederationLog, options: Options | None = None, on_step: Step | None = None
+) -> Advice:
+    """Return what a log says, and what to do.
+
+    Args:
+        log: The log.
+        options: What is asked for; by default nothing special.
+        on_step: Called with a few words before each part of the work.
+
+    Raises:
+        ValueError: If the log has fewer than 10 rounds, or an option does not fit it.
+
+    Examples:
+        >>> from fedcohort.advice.played import Description, play_description
+        >>> log = play_description(Description(20, 5, (0.3, 0.9), rounds=60))
+        >>> advice = advise(log, Options(selectors=("e3cs-0.5",), rounds=50))
+        >>> advice.rule.best, advice.cohort.present
+        ('normalised', 5)
+    """
+    options = options or Options()
+    step = on_step or (lambda words: None)
+    if log.num_rounds < LEAST_ROUNDS:
+        raise ValueError(
+            f"{log.source} must hold at least {LEAST_ROUNDS} rounds to say anything, "
+            f"got {log.num_rounds}"
+        )
+    if options.needed is not None:
+        check_int("needed", options.needed, 1, log.num_clients)
+
+    step("clients")
+    change = find_change(log, stream(options.seed, "advice", "change"))
+    used = log
+    # From the latest round that it may have been, so that nothing of before is left.
+    if change.last is not None and log.num_rounds - change.last >= LEAST_AFTER_CHANGE:
+        used = log.since(change.last)
+    persistence = estimate_persistence(used)
+    block = block_length(used.num_rounds, persistence.memory)
+    resamples = stream(options.seed, "advice", "rounds")
+    weights = bootstrap_weights(used.num_rounds, RESAMPLES, block, resamples)
+    rates = estimate_rates(used, persistence, stream(options.seed, "advice", "rates"))
+    together = estimate_together(used, rates.mean, weights, block)
+    success = ratio_interval(used.arrived_in_round, used.asked_in_round, weights, block)
+    waste = measure_waste(used, weights, block)
+
+    step("deadline")
+    times = stream(options.seed, "advice", "deadline")
+    deadline = advise_deadline(used, block, times, options.keep)
+    durations = fit_durations(used)
+
+    step("selectors")
+    ahead = options.rounds or int(np.clip(used.num_rounds, SHORTEST, LONGEST))
+    rounds, runs = world_size(used.num_clients, ahead)
+    worlds = stream(options.seed, "advice", "worlds")
+    fitted = fitted_world(rates, persistence, together, rounds, runs, worlds)
+    resampled = resampled_world(used, rates.mean, persistence, block, rounds, runs, worlds)
+    selector = advise_selector(
+        fitted,
+        resampled,
+        min(used.cohort, used.num_clients),
+        used.num_rounds,
+        options.selectors,
+        options.fair,
+        rates.mean,
+    )
+    sizes = stream(options.seed, "advice", "cohort")
+    cohort = advise_cohort(used, fitted, durations, sizes, options.needed)
+    rule = advise_rule(used.num_clients, options.model_bytes)
+
+    size = used.cohort if options.needed is None else cohort.ask or used.num_clients
+    chosen = log.deadline
+    if deadline is not None and deadline.is_said:
+        chosen = deadline.best
+    compared = tuple(dict.fromkeys((UNIFORM, selector.best)))
+    settings = comparison_settings(
+        used,
+        rates.mean,
+        persistence,
+        durations,
+        selectors=compared,
+        cohort=size,
+        deadline=chosen,
+    )
+    return Advice(
+        log=log,
+        used=used,
+        success=success,
+        rates=rates,
+        persistence=persistence,
+        together=together,
+        change=change,
+        waste=waste,
+        durations=durations,
+        deadline=deadline,
+        cohort=cohort,
+        selector=selector,
+        rule=rule,
+        settings=settings,
+        settings_toml=settings_text(settings, log),
+        snippet=flower_snippet(
+            selector=selector.best,
+            rule=rule.best,
+            cohort=size,
+            clients=used.num_clients,
+            deadline=chosen,
+        ),
+    )

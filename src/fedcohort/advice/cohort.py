@@ -1,0 +1,101 @@
+"""How many clients to ask for the answers needed, and whether to stop waiting early."""
+
+from dataclasses import dataclass
+from math import nan
+
+import numpy as np
+
+from fedcohort.advice.durations import Durations
+from fedcohort.advice.log import FederationLog
+from fedcohort.arrays import Bools
+
+CONFIDENCE = 0.9  # share of the rounds that must have enough answers
+
+
+@dataclass(frozen=True)
+class CohortAdvice:
+    """How many clients to ask.
+
+    Attributes:
+        needed: Answers per round that are wanted.
+        present: Clients asked per round now.
+        enough_now: Share of the recorded rounds that had as many answers.
+        ask: Clients to ask, so that nine of ten rounds have enough; None if all do not suffice.
+        wasted: Answers per round beyond those needed, on average.
+        seconds_now: Seconds of a round that waits for everybody until the deadline.
+        seconds_early: Seconds of a round that asks as many and closes with enough answers.
+        slow_now: Share of the answers that come from the slower half, waiting for all.
+        slow_early: The same if rounds close with enough answers.
+    """
+
+    needed: int
+    present: int
+    enough_now: float
+    ask: int | None
+    wasted: float
+    seconds_now: float = nan
+    seconds_early: float = nan
+    slow_now: float = nan
+    slow_early: float = nan
+
+    @property
+    def factor(self) -> float:
+        """Clients to ask for each answer that is needed."""
+        return nan if self.ask is None else self.ask / self.needed
+
+
+def advise_cohort(
+    log: FederationLog,
+    world: Bools,
+    durations: Durations | None,
+    rng: np.random.Generator,
+    needed: int | None = None,
+) -> CohortAdvice:
+    """Return how many clients to ask.
+
+    Args:
+        log: The log.
+        world: Who would answer in the fitted world [T, S, K].
+        durations: How long answers take; None if it is unknown.
+        rng: Source of randomness.
+        needed: Answers per round that are wanted; by default as many as now, on average.
+    """
+    wanted = needed or max(1, round(float(log.arrived_in_round.mean())))
+    enough_now = float((log.arrived_in_round >= wanted).mean())
+    rows = world.reshape(-1, world.shape[-1])
+    if len(rows) > 2000:
+        rows = rows[rng.choice(len(rows), size=2000, replace=False)]
+    order = rng.random(rows.shape).argsort(axis=1)
+    in_order = np.take_along_axis(rows, order, axis=1)
+    answers = in_order.cumsum(axis=1)
+    has_enough = answers >= wanted
+    sizes = np.where(has_enough.any(axis=1), has_enough.argmax(axis=1) + 1, log.num_clients + 1)
+    ask = int(np.quantile(sizes, CONFIDENCE, method="higher"))
+    if ask > log.num_clients:
+        return CohortAdvice(wanted, log.cohort, enough_now, None, nan)
+    wasted = float(np.maximum(answers[:, ask - 1] - wanted, 0).mean())
+    if durations is None or log.deadline is None:
+        return CohortAdvice(wanted, log.cohort, enough_now, ask, wasted)
+
+    asked = order[:, :ask]
+    times = np.where(in_order[:, :ask], durations.times(asked, rng), np.inf)
+    times = np.where(in_order[:, :ask], np.minimum(times, log.deadline), np.inf)
+    closing = np.minimum(np.sort(times, axis=1)[:, wanted - 1], log.deadline)
+    now = times[:, : log.cohort]
+    is_slow = durations.log_median > np.median(durations.log_median)
+    early = times <= closing[:, None]
+    return CohortAdvice(
+        needed=wanted,
+        present=log.cohort,
+        enough_now=enough_now,
+        ask=ask,
+        wasted=wasted,
+        seconds_now=float(np.minimum(now.max(axis=1), log.deadline).mean()),
+        seconds_early=float(closing.mean()),
+        slow_now=_share(np.isfinite(times), is_slow[asked]),
+        slow_early=_share(early, is_slow[asked]),
+    )
+
+
+def _share(arrived: Bools, is_slow: Bools) -> float:
+    return float((arrived & is_slow).sum() / max(1, arrived.sum()))

@@ -1,0 +1,143 @@
+"""Read a log from CSV: one line for each client that was asked in a round."""
+
+from math import isfinite, nan
+from pathlib import Path
+
+from fedcohort.advice.log import ARRIVED, FederationLog, Question, make_log
+from fedcohort.checks import MAX_COUNT
+from fedcohort.files import check_file
+from fedcohort.world.trace import read_lines
+
+COLUMNS = ("round", "client", "asked", "arrived", "seconds")
+OPTIONAL = "inclusion"
+
+
+def is_log_header(line: str) -> bool:
+    """Return whether a line is the header of a log."""
+    names = tuple(cell.strip() for cell in line.split(","))
+    return names in (COLUMNS, (*COLUMNS, OPTIONAL))
+
+
+def read_csv_log(path: Path, deadline: float | None = None) -> FederationLog:
+    r"""Return the log that a CSV file holds.
+
+    The header is `round,client,asked,arrived,seconds`, and `inclusion` may follow. `asked` and
+    `arrived` are 0 or 1; a client that was not asked is only counted as one. `seconds` is the time
+    until the answer, or for a failure how long the server waited; it may be empty.
+
+    Args:
+        path: The file; lines may stand in any order.
+        deadline: Seconds after which the server stopped waiting.
+
+    Raises:
+        ValueError: With the file, the line and the column of the first mistake, from 1.
+
+    Examples:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "log.csv"
+        ...     _ = path.write_text("round,client,asked,arrived,seconds\n1,a,1,1,2.5\n1,b,1,0,\n")
+        ...     log = read_csv_log(path)
+        >>> log.clients, log.arrived.tolist(), log.seconds.tolist()
+        (('a', 'b'), [True, False], [2.5, nan])
+    """
+    check_file(path)
+    header, *lines = read_lines(path, "a header")
+    if not is_log_header(header):
+        raise ValueError(
+            f"{path}, line 1: must be {','.join(COLUMNS)}, with {OPTIONAL} or without, "
+            f"got {header[:100]!r}"
+        )
+    columns = tuple(cell.strip() for cell in header.split(","))
+
+    questions = []
+    names = set()
+    seen: dict[tuple[int, str], int] = {}
+    too_slow = 0
+    for number, line in enumerate(lines, start=2):
+        cells = dict(zip(columns, _split(path, number, line, len(columns)), strict=True))
+        question, is_asked = _parse(path, number, cells, columns)
+        key = (question.round, question.client)
+        if key in seen:
+            raise ValueError(
+                f"{path}, line {number}: must name a client once in a round, got client "
+                f"{question.client!r} in round {question.round} as in line {seen[key]}"
+            )
+        seen[key] = number
+        names.add(question.client)
+        if not is_asked:
+            continue
+        if question.arrived and deadline is not None and question.seconds > deadline:
+            question.seconds = nan
+            too_slow += 1
+        if not question.arrived:
+            question.seconds = nan
+        questions.append(question)
+    notes = []
+    if too_slow:
+        notes.append(
+            f"{too_slow} answers took longer than the deadline of {deadline:g} s: the answers "
+            "count, their times do not."
+        )
+    return make_log(str(path), questions, names=tuple(names), deadline=deadline, notes=tuple(notes))
+
+
+def _split(path: Path, number: int, line: str, count: int) -> list[str]:
+    cells = [cell.strip() for cell in line.split(",")]
+    if len(cells) != count:
+        raise ValueError(
+            f"{path}, line {number}: must have {count} columns as the header, got {len(cells)}"
+        )
+    return cells
+
+
+def _parse(
+    path: Path, number: int, cells: dict[str, str], columns: tuple[str, ...]
+) -> tuple[Question, bool]:
+    """Return the question of a line, and whether the client was asked at all."""
+
+    def refuse(column: str, bound: str) -> ValueError:
+        place = columns.index(column) + 1
+        return ValueError(
+            f"{path}, line {number}, column {place} ({column}): must be {bound}, "
+            f"got {cells[column][:100]!r}"
+        )
+
+    round = _whole(cells["round"])
+    if round is None:
+        raise refuse("round", "a whole number of at least 0")
+    if not cells["client"]:
+        raise refuse("client", "a name")
+    for column in ("asked", "arrived"):
+        if cells[column] not in ("0", "1"):
+            raise refuse(column, "0 or 1")
+    is_asked = cells["asked"] == "1"
+    is_arrived = cells["arrived"] == "1"
+    if is_arrived and not is_asked:
+        raise refuse("arrived", "0 where asked is 0")
+    seconds = _float(cells["seconds"])
+    if cells["seconds"] and not 0 <= seconds < float("inf"):
+        raise refuse("seconds", "empty, or seconds of at least 0")
+    inclusion = nan
+    if cells.get(OPTIONAL):
+        inclusion = _float(cells[OPTIONAL])
+        if not 0 <= inclusion <= 1 or (is_asked and inclusion == 0):
+            raise refuse(OPTIONAL, "empty, or a probability above 0 and at most 1")
+    status = ARRIVED if is_arrived else "lost"
+    question = Question(round, cells["client"], is_arrived, seconds, nan, inclusion, status)
+    return question, is_asked
+
+
+def _whole(cell: str) -> int | None:
+    is_number = cell.isascii() and cell.isdigit() and len(cell) < 11
+    if not is_number or int(cell) > MAX_COUNT:
+        return None
+    return int(cell)
+
+
+def _float(cell: str) -> float:
+    try:
+        value = float(cell)
+    except ValueError:
+        return nan
+    return value if isfinite(value) else nan

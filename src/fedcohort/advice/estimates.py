@@ -1,0 +1,284 @@
+"""Numbers with intervals, and the small mathematics that NumPy lacks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil, inf, isfinite, nan, sqrt
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fedcohort.arrays import Floats, Ints
+
+LEVEL = 0.95  # of every interval
+Z975 = 1.959964
+# 97.5 % quantiles of Student's t, for 1 to 15 degrees of freedom.
+T975 = (
+    12.706, 4.303, 3.182, 2.776, 2.571,
+    2.447, 2.365, 2.306, 2.262, 2.228,
+    2.201, 2.179, 2.160, 2.145, 2.131,
+)  # fmt: skip
+SHIFT = 8  # Stirling's series is exact to 1e-11 from here on
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its 95 % interval; nan where nothing is known.
+
+    Attributes:
+        value: The estimate.
+        low: Lower end of the interval.
+        high: Upper end.
+
+    Examples:
+        >>> Interval(0.5, 0.25, 0.75).width
+        0.5
+    """
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def width(self) -> float:
+        """Upper end minus lower end."""
+        return self.high - self.low
+
+    def is_above(self, bound: float) -> bool:
+        """Return whether the whole interval lies above a bound."""
+        return self.low > bound
+
+    def is_below(self, bound: float) -> bool:
+        """Return whether the whole interval lies below a bound."""
+        return self.high < bound
+
+    def as_dict(self) -> dict[str, float]:
+        """Return the three numbers by name."""
+        return {"value": self.value, "low": self.low, "high": self.high}
+
+
+UNKNOWN = Interval(nan, nan, nan)
+
+
+def from_draws(draws: Floats, value: float | None = None) -> Interval:
+    """Return the interval of draws from a posterior or a bootstrap; nothing known without any.
+
+    Args:
+        draws: The draws [D].
+        value: The estimate; by default the mean of the draws.
+    """
+    if not draws.size or not np.isfinite(draws).all():
+        return UNKNOWN
+    tail = (1 - LEVEL) / 2
+    low, high = np.quantile(draws, [tail, 1 - tail])
+    middle = float(draws.mean()) if value is None else value
+    return Interval(middle, float(low), float(high))
+
+
+def t975(degrees: int) -> float:
+    """Return the 97.5 % quantile of Student's t; beyond the table by its expansion.
+
+    Examples:
+        >>> t975(1), round(t975(30), 3)
+        (12.706, 2.042)
+    """
+    if degrees < 1:
+        return inf
+    if degrees <= len(T975):
+        return T975[degrees - 1]
+    first = (Z975**3 + Z975) / (4 * degrees)
+    second = (5 * Z975**5 + 16 * Z975**3 + 3 * Z975) / (96 * degrees**2)
+    return Z975 + first + second
+
+
+def log_gamma(values: npt.ArrayLike) -> Floats:
+    """Return the logarithm of the gamma function of positive numbers.
+
+    Args:
+        values: Numbers above 0, any shape.
+
+    Examples:
+        >>> log_gamma([1.0, 5.0]).round(9).tolist()  # 0! and 4!
+        [0.0, 3.17805383]
+    """
+    x = np.asarray(values, dtype=np.float64)
+    below = np.zeros(x.shape)
+    for step in range(SHIFT):
+        below += np.log(x + step)
+    y = x + SHIFT
+    series = 1 / (12 * y) - 1 / (360 * y**3) + 1 / (1260 * y**5) - 1 / (1680 * y**7)
+    return np.asarray((y - 0.5) * np.log(y) - y + 0.5 * np.log(2 * np.pi) + series - below)
+
+
+def normal_tail(values: npt.ArrayLike) -> Floats:
+    """Return the probability that a standard normal number is above each value.
+
+    The rational approximation of erfc has a relative error below 2e-7 everywhere.
+
+    Args:
+        values: Any numbers.
+
+    Examples:
+        >>> normal_tail([0.0, 1.959964]).round(6).tolist()
+        [0.5, 0.025]
+    """
+    x = np.asarray(values, dtype=np.float64) / sqrt(2)
+    t = 1 / (1 + 0.5 * np.abs(x))
+    coefficients = (
+        -1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806,
+        0.27886807, -1.13520398, 1.48851587, -0.82215223, 0.17087277,
+    )  # fmt: skip
+    exponent = np.zeros(x.shape)
+    for coefficient in reversed(coefficients):
+        exponent = exponent * t + coefficient
+    erfc = t * np.exp(exponent - x**2)
+    return np.asarray(np.where(x >= 0, erfc, 2 - erfc) / 2)
+
+
+def normal_quantile(probabilities: npt.ArrayLike) -> Floats:
+    """Return the values below which a standard normal number lies with these probabilities.
+
+    Args:
+        probabilities: Numbers between 0 and 1; they are cut to [1e-9, 1 - 1e-9].
+
+    Examples:
+        >>> abs(normal_quantile([0.5, 0.975]).round(4)).tolist()
+        [0.0, 1.96]
+    """
+    wanted = np.clip(np.asarray(probabilities, dtype=np.float64), 1e-9, 1 - 1e-9)
+    low = np.full(wanted.shape, -6.5)
+    high = np.full(wanted.shape, 6.5)
+    for _ in range(40):  # bisection: 13 / 2^40 is below 2e-11
+        middle = (low + high) / 2
+        is_low = 1 - normal_tail(middle) < wanted
+        low = np.where(is_low, middle, low)
+        high = np.where(is_low, high, middle)
+    return np.asarray((low + high) / 2)
+
+
+def bootstrap_weights(rounds: int, draws: int, block: int, rng: np.random.Generator) -> Floats:
+    """Return how often each round is taken in each resample; blocks of rounds stay together.
+
+    Args:
+        rounds: Number of rounds, T.
+        draws: Number of resamples, B.
+        block: Rounds that stay together; 1 takes rounds one by one. Blocks go around the end.
+        rng: Source of randomness.
+
+    Returns:
+        Counts [B, T], each row with the sum T.
+
+    Examples:
+        >>> weights = bootstrap_weights(6, 3, 2, np.random.default_rng(0))
+        >>> weights.shape, weights.sum(axis=1).tolist()
+        ((3, 6), [6.0, 6.0, 6.0])
+    """
+    picks = bootstrap_rounds(rounds, draws, block, rng)
+    weights = np.zeros((draws, rounds))
+    for row, taken in zip(weights, picks, strict=True):
+        row += np.bincount(taken, minlength=rounds)
+    return weights
+
+
+def bootstrap_rounds(rounds: int, draws: int, block: int, rng: np.random.Generator) -> Ints:
+    """Return the rounds of each resample in order, [B, T]; see `bootstrap_weights`."""
+    count = ceil(rounds / block)
+    starts = rng.integers(0, rounds, size=(draws, count))
+    positions = starts[:, :, None] + np.arange(block)
+    return positions.reshape(draws, -1)[:, :rounds] % rounds
+
+
+def block_length(rounds: int, memory: float) -> int:
+    """Return how many rounds a block needs, so that what happens in one hardly reaches others.
+
+    Args:
+        rounds: Number of rounds, T.
+        memory: Rounds after which failures are forgotten.
+    """
+    wanted = max(rounds ** (1 / 3), 3 * memory)
+    return int(min(max(1, ceil(wanted)), max(1, rounds // 5)))
+
+
+def widened(interval: Interval, blocks: int) -> Interval:
+    """Return an interval that allows for how few blocks of rounds there are.
+
+    Args:
+        interval: An interval of a bootstrap.
+        blocks: Number of independent blocks.
+    """
+    if blocks < 2:
+        return Interval(interval.value, nan, nan)
+    factor = t975(blocks - 1) / Z975 * sqrt(blocks / (blocks - 1))
+    low = interval.value - factor * (interval.value - interval.low)
+    high = interval.value + factor * (interval.high - interval.value)
+    return Interval(interval.value, low, high)
+
+
+def ratio_interval(above: Floats, below: Floats, weights: Floats, block: int) -> Interval:
+    """Return the ratio of two sums over rounds with its bootstrap interval.
+
+    Args:
+        above: What is counted above, per round [T].
+        below: What is counted below, per round [T].
+        weights: Resamples [B, T] of `bootstrap_weights`.
+        block: Rounds per block of the resamples.
+    """
+    total = float(below.sum())
+    if total <= 0:
+        return UNKNOWN
+    sums = weights @ below
+    draws = np.divide(weights @ above, sums, out=np.zeros(len(sums)), where=sums > 0)
+    interval = from_draws(draws, float(above.sum()) / total)
+    return widened(interval, len(below) // block)
+
+
+def sum_by(place: Ints, values: npt.ArrayLike, size: int) -> Floats:
+    """Return the sums of values that belong to the same place.
+
+    Args:
+        place: Place of each value, from 0 [n].
+        values: The values [n].
+        size: Number of places.
+
+    Examples:
+        >>> sum_by(np.array([0, 2, 2]), [1.0, 2.0, 3.0], size=3).tolist()
+        [1.0, 0.0, 5.0]
+    """
+    sums = np.bincount(place, weights=np.asarray(values, dtype=np.float64), minlength=size)
+    return sums.astype(np.float64)
+
+
+def more_rounds(rounds: int, width: float, wanted: float) -> int | None:
+    """Return how many more rounds narrow an interval to a width; None if that cannot be said.
+
+    The width of an interval falls with the square root of the number of rounds.
+
+    Args:
+        rounds: Number of rounds so far.
+        width: Width of the interval now.
+        wanted: Width that would answer the question.
+
+    Examples:
+        >>> more_rounds(100, width=0.2, wanted=0.1)
+        300
+    """
+    if not isfinite(width) or not wanted > 0:
+        return None
+    return max(0, ceil(rounds * ((width / wanted) ** 2 - 1)))
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON can hold it: arrays as lists, nan and infinity as None."""
+    if isinstance(value, Interval):
+        return plain(value.as_dict())
+    if isinstance(value, Mapping):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float) and not isfinite(value):
+        return None
+    return value

@@ -1,0 +1,137 @@
+"""Two worlds made from a log: one fitted to it, and one of its own rounds, resampled.
+
+Both say who would answer in which round, for every client, asked or not.
+"""
+
+from math import sin
+
+import numpy as np
+
+from fedcohort.advice.estimates import normal_quantile
+from fedcohort.advice.log import FederationLog
+from fedcohort.advice.persistence import Persistence
+from fedcohort.advice.rates import Rates
+from fedcohort.advice.together import Together
+from fedcohort.arrays import Bools, Floats, Ints
+
+
+def fitted_world(
+    rates: Rates,
+    persistence: Persistence,
+    together: Together,
+    rounds: int,
+    runs: int,
+    rng: np.random.Generator,
+) -> Bools:
+    """Return who would answer in a world that is fitted to a log, [T, S, K].
+
+    Every run has rates drawn from what is known of them. A client's state lasts with the fitted
+    decay; clients that change it in one round share a part of their luck.
+
+    Args:
+        rates: How often clients answer.
+        persistence: How long failures last; taken as 0 unless it is certain.
+        together: How alike the answers of a round are; taken as 0 unless it is certain.
+        rounds: Number of rounds, T.
+        runs: Number of runs, S.
+        rng: Source of randomness.
+    """
+    picks = rng.choice(len(rates.draws), size=runs, replace=runs > len(rates.draws))
+    thresholds = normal_quantile(rates.draws[picks])
+    decay = persistence.decay if persistence.is_certain else 0.0
+    sees_state = float(np.sqrt(persistence.share)) if persistence.is_certain else 1.0
+    common = 0.0
+    if together.is_certain:
+        # Answers of correlation c come from normal numbers of correlation sin(pi c / 2).
+        common = min(0.95, sin(np.pi / 2 * min(1.0, together.correlation.value)))
+
+    world = np.empty((rounds, *thresholds.shape), dtype=np.bool_)
+    state = _draw(thresholds, common, rng)
+    for round in range(rounds):
+        fresh = _draw(thresholds, common, rng)
+        keeps = rng.random(thresholds.shape) < decay
+        state = np.where(keeps, state, fresh)
+        if sees_state < 1:
+            is_seen = rng.random(thresholds.shape) < sees_state
+            world[round] = np.where(is_seen, state, _draw(thresholds, common, rng))
+        else:
+            world[round] = state
+    return world
+
+
+def _draw(thresholds: Floats, common: float, rng: np.random.Generator) -> Bools:
+    """Return answers [S, K] at the rates of the thresholds, alike within a run."""
+    own = rng.standard_normal(thresholds.shape)
+    shared = rng.standard_normal((len(thresholds), 1))
+    return np.asarray(np.sqrt(common) * shared + np.sqrt(1 - common) * own < thresholds)
+
+
+def resampled_world(
+    log: FederationLog,
+    rates: Floats,
+    persistence: Persistence,
+    block: int,
+    rounds: int,
+    runs: int,
+    rng: np.random.Generator,
+) -> Bools:
+    """Return who would answer if the log's own rounds came again, [T, S, K].
+
+    Blocks of rounds are drawn from the log. A client that was asked in such a round does what it
+    did. Any other client does what it did in its nearest round, with the probability that this is
+    remembered, and else what it did in any of its rounds.
+
+    Args:
+        log: The log.
+        rates: Rates [K], for clients that were never asked.
+        persistence: How long failures last.
+        block: Rounds per block.
+        rounds: Number of rounds, T.
+        runs: Number of runs, S.
+        rng: Source of randomness.
+    """
+    source = rng.integers(0, log.num_rounds, size=(runs, -(-rounds // block)))[:, :, None]
+    source = (source + np.arange(block)).reshape(runs, -1)[:, :rounds] % log.num_rounds
+
+    order = np.lexsort((log.round, log.client))
+    answers = log.arrived[order]
+    times = log.round[order]
+    number = log.asked_of_client.astype(np.int64)
+    start = np.cumsum(number) - number
+    nearest, remembered = _nearest(log, times, start, number, persistence)
+    is_known = number > 0
+    last = np.maximum(len(answers) - 1, 0)
+
+    world = np.empty((rounds, runs, log.num_clients), dtype=np.bool_)
+    for round in range(rounds):
+        rows = source[:, round]
+        draws = rng.random((runs, log.num_clients))
+        anywhere = np.minimum(start + (draws * number).astype(np.int64), last)
+        keeps = rng.random((runs, log.num_clients)) < remembered[rows]
+        place = np.where(keeps, nearest[rows], anywhere)
+        world[round] = np.where(is_known, answers[place], draws < rates)
+    return world
+
+
+def _nearest(
+    log: FederationLog,
+    times: Ints,
+    start: Ints,
+    number: Ints,
+    persistence: Persistence,
+) -> tuple[Ints, Floats]:
+    """Return the place of each client's nearest answer in each round, and how far it counts."""
+    nearest = np.zeros((log.num_rounds, log.num_clients), dtype=np.int64)
+    remembered = np.zeros((log.num_rounds, log.num_clients))
+    all_rounds = np.arange(log.num_rounds)
+    share = persistence.share if persistence.is_certain else 0.0
+    for client in np.flatnonzero(number):
+        own = times[start[client] : start[client] + number[client]]
+        after = np.clip(np.searchsorted(own, all_rounds), 0, len(own) - 1)
+        before = np.maximum(after - 1, 0)
+        is_before = np.abs(own[before] - all_rounds) < np.abs(own[after] - all_rounds)
+        chosen = np.where(is_before, before, after)
+        gap = np.abs(own[chosen] - all_rounds)
+        nearest[:, client] = start[client] + chosen
+        remembered[:, client] = np.where(gap == 0, 1.0, share * persistence.decay**gap)
+    return nearest, remembered

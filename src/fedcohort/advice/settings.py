@@ -1,0 +1,138 @@
+"""The settings to paste: a Flower strategy, and a TOML file that `compare` takes."""
+
+from collections.abc import Sequence
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from fedcohort.advice.durations import Durations
+from fedcohort.advice.log import FederationLog
+from fedcohort.advice.persistence import Persistence
+from fedcohort.arrays import Floats
+from fedcohort.files import to_toml
+from fedcohort.lab.config import ComparisonConfig
+
+MOST_CLIENTS = 200  # of a comparison; the data of a small data set would not suffice for more
+ROUNDS = 100
+SEEDS = 3
+
+
+def comparison_settings(
+    log: FederationLog,
+    rates: Floats,
+    persistence: Persistence,
+    durations: Durations | None,
+    *,
+    selectors: Sequence[str],
+    cohort: int,
+    deadline: float | None,
+    dataset: str = "digits",
+    model: str = "mlp",
+    rounds: int = ROUNDS,
+) -> dict[str, Any]:
+    """Return settings of a comparison in a world like that of the log.
+
+    Clients are sorted by their rates. More than 200 are represented by 200, with a cohort that is
+    the same share of them.
+
+    Args:
+        log: The log.
+        rates: How often each client answers in time [K].
+        persistence: How long failures last.
+        durations: How long answers take; None leaves times out.
+        selectors: Selectors to compare.
+        cohort: Clients to ask per round.
+        deadline: Deadline in seconds; None leaves times out.
+        dataset: Data set to train on.
+        model: Model to train.
+        rounds: Rounds to train.
+    """
+    own = np.sort(rates)
+    has_times = durations is not None and deadline is not None
+    if durations is not None and has_times:
+        own = np.sort(durations.answers)  # the deadline takes its part on top
+    clients = min(log.num_clients, MOST_CLIENTS)
+    places = np.linspace(0, len(own) - 1, clients).round().astype(int)
+    shares = np.clip(own[places], 0.01, 0.99).round(3)
+    settings: dict[str, Any] = {
+        "dataset": dataset,
+        "model": model,
+        "selectors": tuple(selectors),
+        "partitions": ("iid", "primary-label"),
+        "aggregations": ("normalised",),
+        "clients": clients,
+        "cohort": max(1, min(clients, round(cohort * clients / log.num_clients))),
+        "rounds": rounds,
+        "seeds": SEEDS,
+        "rates": tuple(shares.tolist()),
+    }
+    if persistence.is_certain:
+        rarest = float(np.minimum(shares, 1 - shares).min())
+        wanted = persistence.off_rounds + persistence.on_rounds
+        settings["world"] = "markov"
+        settings["world_options"] = (f"cycle={ceil(max(wanted, 1.01 / rarest))}",)
+    if durations is not None and has_times:
+        settings["epochs"] = (1,)
+        settings["seconds_per_epoch"] = float(f"{np.exp(np.median(durations.log_median)):.4g}")
+        settings["jitter"] = float(f"{_total_spread(durations):.3g}")
+        settings["deadline"] = float(f"{deadline:.4g}")
+    ComparisonConfig.from_dict(settings)  # what we hand out must be accepted
+    return settings
+
+
+def settings_text(settings: dict[str, Any], log: FederationLog) -> str:
+    """Return settings as TOML, with a comment that says where they come from.
+
+    Args:
+        settings: Settings of a comparison.
+        log: The log that they were made from.
+    """
+    lines = [
+        f"# Made from {_one_line(log.source)} by `fedcohort advise`: train in a world like it with"
+    ]
+    lines.append("# `fedcohort compare --config settings.toml`. Put in your own dataset and model.")
+    if settings["clients"] < log.num_clients:
+        lines.append(f"# {settings['clients']} clients stand for {log.num_clients}.")
+    return "\n".join(lines) + "\n" + to_toml(settings)
+
+
+def flower_snippet(
+    *, selector: str, rule: str, cohort: int, clients: int, deadline: float | None
+) -> str:
+    """Return the strategy to paste into a Flower server app.
+
+    Args:
+        selector: Name of the selector.
+        rule: Name of the aggregation rule.
+        cohort: Clients to ask per round.
+        clients: Number of clients.
+        deadline: Deadline in seconds; None if nothing is known.
+    """
+    time = "60.0,  # seconds; the log does not say how long answers take"
+    if deadline is not None:
+        time = f"{deadline:.4g},  # seconds"
+    return (
+        "from flwr.serverapp.strategy import FedAvg\n"
+        "\n"
+        "from fedcohort.flower import CohortStrategy\n"
+        "\n"
+        "strategy = CohortStrategy(\n"
+        "    FedAvg(fraction_evaluate=0.0),\n"
+        f'    "{selector}",\n'
+        f"    cohort_size={cohort},\n"
+        f"    num_clients={clients},\n"
+        f"    deadline={time}\n"
+        f'    aggregation="{rule}",\n'
+        '    folder="state",\n'
+        ")\n"
+    )
+
+
+def _total_spread(durations: Durations) -> float:
+    """Return the spread of times over answers and clients; `compare` has one for both."""
+    return float(np.hypot(durations.spread, durations.log_median.std()))
+
+
+def _one_line(text: str) -> str:
+    return "".join(character if character.isprintable() else "?" for character in text)

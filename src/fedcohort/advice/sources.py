@@ -1,0 +1,128 @@
+"""Find out what a source is, and read it as a log."""
+
+from pathlib import Path
+
+import numpy as np
+
+from fedcohort.advice.csv_log import COLUMNS, OPTIONAL, is_log_header, read_csv_log
+from fedcohort.advice.journals import read_journal
+from fedcohort.advice.log import ARRIVED, FederationLog, Question, make_log
+from fedcohort.advice.played import play_simulation, play_trace
+from fedcohort.checks import check_choice
+from fedcohort.files import check_file
+from fedcohort.lab.comparison import load_comparison
+from fedcohort.lab.folder import FLOWER_JOURNAL, Kind, detect_kind
+from fedcohort.lab.runs import run_keys
+from fedcohort.selection.protocol import NOBODY
+from fedcohort.world.intervals import COLUMNS as TRACE_COLUMNS
+from fedcohort.world.trace import read_lines
+
+ROUND_SECONDS = 60.0
+
+
+def read_log(
+    source: Path,
+    *,
+    cohort: int | None = None,
+    deadline: float | None = None,
+    round_seconds: float = ROUND_SECONDS,
+    selector: str | None = None,
+) -> FederationLog:
+    """Return the log of a federation, whatever recorded it.
+
+    Args:
+        source: A folder of a Flower run, of `compare` or of `simulate`; a journal; a CSV log with
+            the header `round,client,asked,arrived,seconds[,inclusion]`; or an availability trace
+            with the header `client,on,off`.
+        cohort: Clients asked per round, for a trace.
+        deadline: Seconds after which the server stopped waiting, for a CSV log.
+        round_seconds: Length of a round, for a trace.
+        selector: Whose run to read, for a folder of `compare`; by default the first.
+
+    Raises:
+        ValueError: If the source is none of these, or cannot be read.
+    """
+    if source.is_dir():
+        return _read_folder(source, selector)
+    if source.name == FLOWER_JOURNAL:
+        return read_journal(source.parent)
+    check_file(source)
+    header = read_lines(source, "a header")[0]
+    if is_log_header(header):
+        return read_csv_log(source, deadline)
+    if tuple(cell.strip() for cell in header.split(",")) == TRACE_COLUMNS:
+        return play_trace(source, cohort, round_seconds)
+    raise ValueError(
+        f"{source}, line 1: must be {','.join(COLUMNS)}[,{OPTIONAL}] (a log) or "
+        f"{','.join(TRACE_COLUMNS)} (a trace), got {header[:100]!r}"
+    )
+
+
+def _read_folder(folder: Path, selector: str | None) -> FederationLog:
+    kind = detect_kind(folder)
+    if kind is Kind.FLOWER:
+        return read_journal(folder)
+    if kind is Kind.COMPARISON:
+        return read_comparison(folder, selector)
+    if kind is Kind.SIMULATION:
+        return play_simulation(folder)
+    raise ValueError(
+        "source must be a folder of a Flower run, of compare or of simulate, a CSV log or a "
+        f"trace, got {folder}"
+    )
+
+
+def read_comparison(folder: Path, selector: str | None = None) -> FederationLog:
+    """Return the log of one run of a comparison: the first seed of a selector.
+
+    Args:
+        folder: The run folder.
+        selector: Whose run; by default that of the first selector.
+
+    Raises:
+        ValueError: If no round was played, or the selector is none of the comparison's.
+    """
+    comparison = load_comparison(folder)
+    config = comparison.config
+    name = selector or config.selectors[0]
+    check_choice("selector", name, config.selectors)
+    if not comparison.rounds_done:
+        raise ValueError(f"{folder} must hold at least one round, got none")
+    keys = run_keys(config)
+    run = next(row for row, key in enumerate(keys) if key.selector == name)
+
+    clients = comparison.records["clients"][:, run]
+    arrived = comparison.records["arrived"][:, run]
+    valid = comparison.records["valid"][:, run]
+    inclusion = np.nan
+    if name == "random" and not config.knows_offline:
+        inclusion = config.cohort / config.clients
+    questions = []
+    for round, places in enumerate(clients):
+        for place in np.flatnonzero(places != NOBODY):
+            status = "lost"
+            if arrived[round, place]:
+                status = ARRIVED if valid[round, place] else "rejected"
+            question = Question(
+                round + 1,
+                str(places[place]),
+                bool(valid[round, place]),
+                inclusion=inclusion,
+                status=status,
+            )
+            questions.append(question)
+    lengths = {}
+    for round, seconds in enumerate(comparison.records["seconds"][:, run].tolist()):
+        lengths[round + 1] = seconds
+    note = (
+        f"One of {len(keys)} runs is read: {name}, seed {keys[run].seed}. It has no answer times."
+    )
+    return make_log(
+        str(folder),
+        questions,
+        names=tuple(str(client) for client in range(config.clients)),
+        round_seconds=lengths,
+        deadline=config.seconds_until_deadline,
+        selector=name,
+        notes=(note,),
+    )

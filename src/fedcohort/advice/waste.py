@@ -1,0 +1,54 @@
+"""How much of the work is thrown away, and why."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedcohort.advice.estimates import Interval, ratio_interval
+from fedcohort.advice.log import ARRIVED, FederationLog
+from fedcohort.arrays import Floats
+
+
+@dataclass(frozen=True)
+class Waste:
+    """Work that was asked for and did not count.
+
+    Attributes:
+        share: Share of the questions without an answer that counted.
+        reasons: How often each reason occurred, by its word, the most frequent first.
+        waiting: Share of the time of all rounds in which the server waited for clients that
+            never answered in time; nan if times are unknown.
+    """
+
+    share: Interval
+    reasons: dict[str, int]
+    waiting: float
+
+
+def measure_waste(log: FederationLog, weights: Floats, block: int) -> Waste:
+    """Return how much work was thrown away.
+
+    Args:
+        log: The log.
+        weights: Resamples of the rounds [B, T].
+        block: Rounds per block of the resamples.
+    """
+    missing = log.asked_in_round - log.arrived_in_round
+    share = ratio_interval(missing, log.asked_in_round, weights, block)
+    words, counts = np.unique(log.status[~log.arrived], return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    reasons = {str(words[place]): int(counts[place]) for place in order if words[place] != ARRIVED}
+    return Waste(share, reasons, _waiting(log))
+
+
+def _waiting(log: FederationLog) -> float:
+    """Return the share of the time between the last answer of a round and its end."""
+    last = np.zeros(log.num_rounds)
+    known = np.isfinite(log.seconds)
+    np.maximum.at(last, log.round[known], log.seconds[known])
+    usable = np.isfinite(log.round_seconds) & (last > 0)
+    total = float(log.round_seconds[usable].sum())
+    if not total:
+        return float("nan")
+    waited = np.maximum(log.round_seconds[usable] - last[usable], 0.0)
+    return float(waited.sum()) / total

@@ -1,0 +1,261 @@
+"""Train the shards of a comparison: one of them, or all on several devices or on Ray."""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from fedcohort.data import load
+from fedcohort.files import check_folder
+from fedcohort.lab import folder as run_folder
+from fedcohort.lab.comparison import run_comparison
+from fedcohort.lab.comparison_folder import Comparison, read_config
+from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.devices import Job, parse_devices, run_on_devices
+from fedcohort.lab.merging import join_configs
+from fedcohort.lab.ray_shards import cluster_slots, connected, run_on_ray
+from fedcohort.lab.shards import Shard, check_count, describe_differences, shard_config
+from fedcohort.lab.simulation import Progress
+
+MakeWork = Callable[[Shard], Callable[..., object]]
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Who trains the shards: devices of this machine, or a Ray cluster.
+
+    Attributes:
+        devices: Names of devices, one process each; none on a Ray cluster.
+        ray: Address of a Ray cluster, None for devices.
+        device: Kind of the devices: cpu or cuda.
+    """
+
+    devices: tuple[str, ...]
+    ray: str | None
+    device: str
+
+    @staticmethod
+    def on_devices(devices: Sequence[str]) -> "Workers":
+        """Return the devices of this machine; those that are not there are refused."""
+        return Workers(tuple(devices), None, parse_devices(devices))
+
+    @staticmethod
+    def on_ray(address: str, device: str = "cpu") -> "Workers":
+        """Return a Ray cluster, which is not asked yet."""
+        if device not in ("cpu", "cuda"):
+            raise ValueError(f"device must be cpu or cuda on a Ray cluster, got {device!r}")
+        return Workers((), address, device)
+
+    def train(
+        self,
+        make_work: MakeWork,
+        config: ComparisonConfig,
+        folder: Path,
+        count: int | None = None,
+        on_progress: Progress | None = None,
+    ) -> None:
+        """Train all shards.
+
+        Args:
+            make_work: Returns what trains a shard; it can be pickled, and takes `on_progress`.
+            config: Settings with the seeds that are shared out.
+            folder: Folder for logs.
+            count: How many shards there are already; None for one per device.
+            on_progress: Called with a few words, what is done and what there is in all.
+
+        Raises:
+            ValueError: If there are more devices than seeds, or a shard fails.
+        """
+        if self.ray is None:
+            if count is None:
+                check_count(config, len(self.devices), "devices")
+            jobs = _make_jobs(make_work, folder, count or len(self.devices))
+            run_on_devices(jobs, self.devices, on_progress)
+            return
+        with connected(self.ray) as ray:
+            slots = sum(cluster_slots(ray, self.device))
+            jobs = _make_jobs(make_work, folder, count or min(config.seeds, slots))
+            run_on_ray(ray, jobs, self.device, on_progress)
+
+
+def _make_jobs(make_work: MakeWork, folder: Path, count: int) -> list[Job]:
+    jobs = []
+    for number in range(1, count + 1):
+        shard = Shard(number, count)
+        jobs.append(Job(shard, make_work(shard), run_folder.shard_log(folder, number, count)))
+    return jobs
+
+
+def run_shard(
+    config: ComparisonConfig | None,
+    folder: Path,
+    shard: Shard,
+    *,
+    data: Path | None = None,
+    resume: bool = False,
+    from_previous: bool = False,
+    on_progress: Progress | None = None,
+) -> Comparison:
+    """Train what is left of one shard of a comparison and return it.
+
+    When all shards are finished, `run_comparison` merges them.
+
+    Args:
+        config: The settings of the whole comparison. None takes those of the folder's shards.
+        folder: The folder of the whole comparison; the shard has a folder of its own there.
+        shard: Which shard.
+        data: Folder with data sets.
+        resume: Whether to go on with an unfinished shard.
+        from_previous: Whether to go on from the checkpoint before the last one, if the last one
+            is damaged or missing.
+        on_progress: Called with a few words, the rounds done and the rounds in all.
+
+    Raises:
+        ValueError: If the folder holds something else, or shards of other settings or of
+            another number.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from fedcohort.lab.sharding import run_shard
+        >>> config = ComparisonConfig(seeds=4)
+        >>> run_shard(config, Path("runs/big"), Shard(1, 4))  # doctest: +SKIP
+    """
+    config = check_shards(config, folder, shard.count)
+    own = shard_config(config, shard)
+    return run_comparison(
+        own,
+        run_folder.shard_folder(folder, shard.number, shard.count),
+        data=data,
+        resume=resume,
+        from_previous=from_previous,
+        on_progress=on_progress,
+    )
+
+
+def check_shards(
+    config: ComparisonConfig | None, folder: Path, count: int | None = None
+) -> ComparisonConfig:
+    """Refuse a folder that cannot take shards of these settings; return the settings.
+
+    Args:
+        config: The settings of the whole comparison. None takes those of the folder's shards.
+        folder: The folder of the whole comparison.
+        count: How many shards there are to be; None for as many as there are.
+
+    Raises:
+        ValueError: If the folder holds something else, or shards of other settings or of
+            another number.
+    """
+    check_folder("out", folder)
+    found = run_folder.find_shards(folder)
+    if run_folder.has_comparison(folder) and not found:
+        raise ValueError(
+            f"out must not hold a run that has no shards, got {folder}; "
+            "choose another, or go on without --shard, --devices and --ray"
+        )
+    if not found and folder.is_dir():
+        others = [path.name for path in folder.iterdir() if path.name != run_folder.SHARDS]
+        if others:
+            raise ValueError(f"out must be a new or empty folder, got {folder}; choose another")
+    counts = sorted({there for _, there in found})
+    if len(counts) > 1 or (count is not None and counts not in ([], [count])):
+        words = " and ".join(map(str, counts))
+        raise ValueError(
+            f"shards must be {words} in number, as those in {folder} are, got {count or counts}; "
+            "choose another folder"
+        )
+    if config is None:
+        config = _read_whole(folder)
+    for (number, there), path in found.items():
+        if run_folder.has_comparison(path):
+            differences = describe_differences(
+                shard_config(config, Shard(number, there)), read_config(path)
+            )
+            if differences:
+                raise ValueError(
+                    f"settings must be those of the shards in {folder}, got {differences}; "
+                    "choose another folder"
+                )
+    return config
+
+
+def _read_whole(folder: Path) -> ComparisonConfig:
+    """Return the settings of the comparison whose shards a folder holds; the defaults if none."""
+    if run_folder.has_comparison(folder):
+        return read_config(folder)
+    found = run_folder.find_shards(folder)
+    configs = []
+    for (_, count), path in found.items():
+        if len(found) < count or not run_folder.has_comparison(path):
+            raise ValueError(
+                f"settings must be given to go on in {folder}, got none, and not all shards there"
+            )
+        configs.append(read_config(path))
+    return join_configs(configs) if configs else ComparisonConfig()
+
+
+def run_sharded(
+    config: ComparisonConfig | None,
+    folder: Path,
+    workers: Workers,
+    *,
+    data: Path | None = None,
+    resume: bool = False,
+    from_previous: bool = False,
+    overwrite: bool = False,
+    on_progress: Progress | None = None,
+) -> Comparison:
+    """Train what is left of a comparison on several devices, and merge their shards.
+
+    Args:
+        config: The settings; `device` must be the kind of the workers'. None takes those of the
+            folder's shards.
+        folder: The run folder.
+        workers: Devices, or a Ray cluster.
+        data: Folder with data sets.
+        resume: Whether to go on with unfinished shards.
+        from_previous: Whether to go on from the checkpoint before the last one, if the last one
+            is damaged or missing.
+        overwrite: Whether to discard what the folder holds.
+        on_progress: Called with a few words, the rounds done and the rounds in all.
+
+    Raises:
+        ValueError: If the folder holds something else, or a shard cannot be trained.
+    """
+    if config is not None:
+        config = replace(config, device=workers.device)
+    check_folder("out", folder)
+    with ExitStack() as stack:
+        stack.enter_context(run_folder.locked(folder))
+        if overwrite:
+            config = config or _read_whole(folder)
+            run_folder.discard_comparison(folder)
+            run_folder.discard_shards(folder)
+        config = check_shards(config, folder)
+        if run_folder.has_unmerged_shards(folder) and not resume:
+            raise ValueError(
+                f"out must not hold an unfinished run, got {folder} with shards; add --resume"
+            )
+        if not run_folder.has_comparison(folder):
+            load(config.dataset, data)  # Once, before several processes look for it.
+            _train_all(config, folder, workers, data, from_previous, on_progress)
+    return run_comparison(config, folder, data=data)
+
+
+def _train_all(
+    config: ComparisonConfig,
+    folder: Path,
+    workers: Workers,
+    data: Path | None,
+    from_previous: bool,
+    on_progress: Progress | None,
+) -> None:
+    counts = {count for _, count in run_folder.find_shards(folder)}
+
+    def make_work(shard: Shard) -> Callable[..., object]:
+        options: dict[str, Any] = {"data": data, "resume": True, "from_previous": from_previous}
+        return partial(run_shard, config, folder, shard, **options)
+
+    workers.train(make_work, config, folder, next(iter(counts), None), on_progress)

@@ -1,0 +1,134 @@
+"""Where E3CS keeps its weights: logarithms, and what is derived from them.
+
+Logarithms are the truth until a robust update is done in trees. From then on the trees are, and
+logarithms are computed when somebody asks for them.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from fedcohort.arrays import Floats, Ints, State, place
+from fedcohort.checks import check_choice
+from fedcohort.rng import Uniforms
+from fedcohort.selection import large
+from fedcohort.selection.tree_runs import TreeRuns
+
+ALGORITHMS = ("auto", "scan", "tree")
+TREE_SAMPLERS = ("systematic", "pivotal")
+
+
+def check_algorithm(algorithm: str, sampler: str, fits_tree: bool) -> str:
+    """Return the algorithm, and refuse a tree that cannot draw or hold the weights.
+
+    Args:
+        algorithm: One of `ALGORITHMS`.
+        sampler: Name of the sampler that draws.
+        fits_tree: Whether the weights stay in the range of trees.
+
+    Raises:
+        ValueError: If there is no such algorithm, or it does not fit.
+    """
+    check_choice("algorithm", algorithm, ALGORITHMS)
+    if algorithm == "tree":
+        check_choice("sampler of algorithm 'tree'", sampler, TREE_SAMPLERS)
+        if not fits_tree:
+            raise ValueError("share must be above 0 for algorithm 'tree', got 0.0")
+    return algorithm
+
+
+def resolve_algorithm(algorithm: str, num_clients: int, sampler: str, fits_tree: bool) -> str:
+    """Return how rounds are computed: "sort" for small federations, "scan" or "tree".
+
+    Args:
+        algorithm: One of `ALGORITHMS`.
+        num_clients: Number of clients in the federation, K.
+        sampler: Name of the sampler that draws.
+        fits_tree: Whether the weights stay in the range of trees.
+    """
+    if algorithm == "tree":
+        return "tree"
+    if num_clients < large.LARGE or sampler != "systematic":
+        return "sort"
+    if algorithm == "auto" and fits_tree:
+        return "tree"
+    return "scan"
+
+
+class WeightStore:
+    """The log-weights [..., K] of all runs.
+
+    Args:
+        logs: The log-weights, shape [..., K]; they are changed in place.
+        trees: Trees with the same weights, if there are some.
+        trees_know_more: Whether the trees are the truth, and logarithms round it.
+    """
+
+    def __init__(
+        self, logs: Floats, trees: TreeRuns | None = None, trees_know_more: bool = False
+    ) -> None:
+        self._logs: Floats | None = None if trees_know_more else logs
+        self._trees = trees
+        # e^logs, kept between the scans of large federations, where few weights change.
+        self._weights: Floats | None = None
+
+    @classmethod
+    def from_state(cls, state: Any, logs: Floats) -> "WeightStore":
+        """Return a store with the trees that `tree_state` described, and these log-weights.
+
+        Raises:
+            ValueError: If a value is missing or unknown, or does not fit the log-weights.
+        """
+        trees = TreeRuns.from_state(state, logs)
+        return cls(logs, trees, trees_know_more="values" in state)
+
+    @property
+    def logs(self) -> Floats:
+        """The log-weights, [..., K]."""
+        if self._logs is not None:
+            return self._logs
+        assert self._trees is not None
+        return self._trees.log_weights()
+
+    @property
+    def has_trees(self) -> bool:
+        """Whether the last cohort was drawn from trees, or one before and all have learned."""
+        return self._trees is not None
+
+    def tree_state(self) -> State | None:
+        """Return what decides the last bits of the trees, or None without trees."""
+        if self._trees is None:
+            return None
+        return self._trees.state(with_values=self._logs is None)
+
+    def draw_by_scan(self, size: int, sigma: float, rng: Uniforms) -> tuple[Ints, Floats, Floats]:
+        """Draw in one pass over all clients (see `large.draw`)."""
+        logs = self.logs
+        if self._weights is None:
+            with np.errstate(over="ignore"):
+                self._weights = np.exp(logs)
+        return large.draw(logs, self._weights, size, sigma, rng)
+
+    def draw_from_trees(
+        self, size: int, sigma: float, rng: Uniforms, in_order: bool
+    ) -> tuple[Ints, Floats, Floats]:
+        """Draw without a pass over all clients (see `TreeRuns.draw`)."""
+        if self._trees is None:
+            self._trees = TreeRuns.from_logs(self.logs)
+        return self._trees.draw(self._logs, size, sigma, rng, in_order)
+
+    def put(self, clients: Ints, logs: Floats) -> None:
+        """Set the log-weights [..., n] of some clients [..., n], ascending in each run."""
+        assert self._logs is not None
+        place(self._logs, clients, logs)
+        if self._trees is not None:
+            self._trees.put_logs(clients, logs)
+        if self._weights is not None:
+            with np.errstate(over="ignore"):
+                place(self._weights, clients, np.exp(logs))
+
+    def charge(self, clients: Ints, charge: Floats, log_cap: Floats, share: float) -> None:
+        """Update the trees robustly (see `TreeRuns.charge`)."""
+        assert self._trees is not None
+        self._trees.charge(clients, charge, log_cap, share)
+        self._logs = None

@@ -1,0 +1,277 @@
+"""The advice itself: what it recommends, what it says, and what it hands out."""
+
+import ast
+import json
+import tomllib
+
+import numpy as np
+import pytest
+
+from fedcohort.advice import Description, Options, advise, play_description, sentences, to_dict
+from fedcohort.advice.cohort import advise_cohort
+from fedcohort.advice.deadline import advise_deadline
+from fedcohort.advice.estimates import Interval
+from fedcohort.advice.fitted import fitted_world, resampled_world
+from fedcohort.advice.log import Question, make_log
+from fedcohort.advice.persistence import NONE, Persistence
+from fedcohort.advice.rates import Rates
+from fedcohort.advice.rules import advise_rule
+from fedcohort.advice.selectors import difference, neglect, play_selectors
+from fedcohort.advice.settings import comparison_settings
+from fedcohort.advice.together import Together
+from fedcohort.lab.config import ComparisonConfig
+
+
+def known_rates(values):
+    rates = np.asarray(values, dtype=float)
+    return Rates(rates, rates, rates, np.stack([rates, rates]))
+
+
+NOT_TOGETHER = Together(Interval(0.0, -0.1, 0.1), is_certain=False)
+
+
+@pytest.fixture(scope="module")
+def described():
+    log = play_description(Description(30, 6, (0.2, 0.9), deadline=60.0, seconds=20.0, rounds=200))
+    return advise(log, Options(rounds=100, model_bytes=1_000_000))
+
+
+def test_the_same_seed_gives_the_same_advice(described):
+    again = advise(described.log, Options(rounds=100, model_bytes=1_000_000))
+    assert to_dict(again) == to_dict(described)
+
+
+def test_every_number_of_the_advice_is_json(described):
+    values = to_dict(described)
+    assert json.loads(json.dumps(values)) == values
+    assert values["rounds"] == 200
+    assert len(values["rates"]) == 30
+
+
+def test_every_topic_is_spoken_about_and_what_cannot_be_said_is_marked(described):
+    said = sentences(described)
+    assert {one.topic for one in said} == {"seen", "deadline", "cohort", "selector", "rule"}
+    unsaid = [one.text for one in said if not one.is_said]
+    assert any("accuracy cannot be said from a log" in text for text in unsaid)
+    assert all(one.text.endswith(".") for one in said)
+    assert any("30 MB for 30 clients" in one.text for one in said)
+
+
+def test_the_settings_are_taken_by_compare(described):
+    settings = tomllib.loads(described.settings_toml)
+    config = ComparisonConfig.from_dict(settings)
+    assert config.clients == 30
+    assert config.selectors[0] == "random"
+    assert config.aggregations == ("normalised",)
+
+
+def test_the_snippet_is_python_with_the_recommended_values(described):
+    call = ast.parse(described.snippet).body[-1].value
+    given = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
+    assert call.func.id == "CohortStrategy"
+    assert ast.literal_eval(call.args[1]) == described.selector.best
+    assert given["cohort_size"] == 6
+    assert given["num_clients"] == 30
+    assert given["aggregation"] == "normalised"
+
+
+def test_the_snippet_is_a_strategy_of_flower(described, tmp_path, monkeypatch):
+    pytest.importorskip("flwr")
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(described.snippet, names)
+    assert names["strategy"].options.deadline == pytest.approx(described.deadline.best, rel=1e-3)
+
+
+def test_a_short_log_is_refused():
+    log = play_description(Description(10, 2, (0.5,), rounds=9))
+    with pytest.raises(ValueError, match="at least 10 rounds to say anything, got 9"):
+        advise(log)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"keep": 1.5}, "keep"), ({"fair": -1}, "fair"), ({"needed": 0}, "needed"),
+     ({"rounds": 0}, "rounds")],
+)  # fmt: skip
+def test_options_out_of_bounds_are_refused_by_name(options, message):
+    with pytest.raises(ValueError, match=f"^{message} must be"):
+        Options(**options)
+
+
+def test_a_log_without_times_gets_no_deadline():
+    log = play_description(Description(20, 5, (0.5,), rounds=40))
+    advice = advise(log, Options(rounds=50, selectors=("random",)))
+    assert advice.deadline is None
+    (text,) = [one.text for one in sentences(advice) if one.topic == "deadline"]
+    assert "cannot be recommended" in text
+    assert "deadline" not in advice.settings
+
+
+# --- Deadline ------------------------------------------------------------------------------
+
+
+def timed_log(times, deadline):
+    questions = []
+    for round, row in enumerate(times):
+        for client, time in enumerate(row):
+            came = bool(time <= deadline)
+            seconds = float(time) if came else np.nan
+            late = np.nan if came else 0.0
+            questions.append(Question(round, str(client), came, seconds, late))
+    return make_log("made", questions, deadline=deadline)
+
+
+def test_a_deadline_far_beyond_the_answers_is_shortened():
+    """Answers take 1 to 2 s and one client never answers, so every round lasts the deadline."""
+    rng = np.random.default_rng(0)
+    times = rng.uniform(1.0, 2.0, size=(60, 10))
+    times[:, 0] = np.inf
+    found = advise_deadline(timed_log(times, 20.0), block=4, rng=rng)
+    assert found.is_said
+    assert 1.8 < found.best < 2.3
+    assert found.gain.low > 5
+    place = int(np.abs(found.seconds - 20.0).argmin())
+    assert found.arrivals[place] == pytest.approx(9.0)
+    assert found.length[place] == pytest.approx(20.0)
+
+
+def test_a_deadline_must_keep_the_share_of_answers():
+    """A tenth of the answers takes ten times as long; keep=1 waits for them, keep=0.8 does not."""
+    rng = np.random.default_rng(1)
+    times = np.full((60, 10), 1.0) * rng.uniform(0.9, 1.1, size=(60, 10))
+    times[:, 0] *= 10
+    log = timed_log(times, 20.0)
+    patient = advise_deadline(log, block=4, rng=np.random.default_rng(2), keep=0.99)
+    hasty = advise_deadline(log, block=4, rng=np.random.default_rng(2), keep=0.8)
+    assert patient.best > 9.0
+    assert hasty.best < 2.0
+    assert hasty.least_kept < 0.01
+
+
+def test_answers_that_were_never_seen_make_a_longer_deadline_a_guess():
+    log = play_description(
+        Description(20, 10, (0.9,), deadline=20.0, seconds=20.0, spread=0.4, rounds=150)
+    )
+    found = advise_deadline(log, block=5, rng=np.random.default_rng(0))
+    assert found.best > 20.0
+    assert found.is_beyond
+    assert not found.is_said
+
+
+# --- Worlds and selectors ------------------------------------------------------------------
+
+
+def test_a_fitted_world_has_the_rates_the_memory_and_the_shared_luck():
+    rng = np.random.default_rng(3)
+    rates = np.linspace(0.2, 0.8, 20)
+    lasting = Persistence(Interval(0.8, 0.7, 0.9), 1.0, 0.8, 0.5, is_certain=True)
+    world = fitted_world(known_rates(rates), lasting, NOT_TOGETHER, 400, 20, rng)
+    assert np.allclose(world.mean(axis=(0, 1)), rates, atol=0.05)
+    centred = world - rates
+    products = (centred[1:] * centred[:-1]).mean(axis=(0, 1))
+    assert np.allclose(products / (rates * (1 - rates)), 0.8, atol=0.06)
+
+    together = Together(Interval(0.3, 0.2, 0.4), is_certain=True)
+    world = fitted_world(known_rates(np.full(10, 0.5)), NONE, together, 400, 20, rng)
+    pair = np.corrcoef(world[..., 0].ravel(), world[..., 1].ravel())[0, 1]
+    assert pair == pytest.approx(0.3, abs=0.05)
+
+
+def test_a_resampled_world_does_what_the_log_did():
+    """Client 0 always answered, client 1 never, client 2 was never asked."""
+    questions = []
+    for round in range(30):
+        questions += [Question(round, "0", True), Question(round, "1", False)]
+    log = make_log("made", questions, names=("2",))
+    world = resampled_world(
+        log, np.array([0.5, 0.5, 0.25]), NONE, 3, 200, 10, np.random.default_rng(4)
+    )
+    assert world[..., 0].all()
+    assert not world[..., 1].any()
+    assert world[..., 2].mean() == pytest.approx(0.25, abs=0.04)
+
+
+def test_selectors_meet_the_same_rounds_and_uniform_selection_neglects_nobody():
+    rng = np.random.default_rng(5)
+    world = rng.random((200, 10, 20)) < np.repeat([0.1, 0.9], 10)
+    played = play_selectors(world, 5, ("random", "e3cs-0", "e3cs-0.5"))
+    assert played["random"].arrivals.mean() == pytest.approx(2.5, abs=0.1)
+    assert played["random"].least_asked > 0.9
+    assert played["e3cs-0"].arrivals.mean() > played["e3cs-0.5"].arrivals.mean() > 2.8
+    assert played["e3cs-0"].least_asked < 0.4 < 0.5 < played["e3cs-0.5"].least_asked
+
+
+def test_neglect_is_that_of_the_fifth_asked_least():
+    counts = np.array([[4, 4, 4, 4, 4, 4, 4, 4, 1, 3]])
+    rates = np.linspace(0, 1, 10)[None]
+    assert neglect(counts, rates) == pytest.approx(2 / 3.6)
+
+
+def test_a_difference_has_students_interval():
+    """Differences 1, 2, 3: mean 2, standard error 1/sqrt(3), t = 4.303."""
+    found = difference(np.array([1.0, 2.0, 3.0]), np.zeros(3))
+    assert found.value == 2
+    assert found.high == pytest.approx(2 + 4.303 / np.sqrt(3))
+
+
+# --- Cohort, rule, settings ----------------------------------------------------------------
+
+
+def test_enough_clients_are_asked_for_nine_rounds_of_ten():
+    """Everyone answers half of the time: 10 of n with probability 0.9 needs n = 26."""
+    rng = np.random.default_rng(6)
+    log = play_description(Description(60, 20, (0.5,), rounds=50))
+    world = rng.random((2000, 1, 60)) < 0.5
+    found = advise_cohort(log, world, None, rng, needed=10)
+    assert 25 <= found.ask <= 27
+    assert found.factor == pytest.approx(found.ask / 10)
+
+
+def test_nobody_can_ask_more_clients_than_there_are():
+    log = play_description(Description(10, 5, (0.1,), rounds=30))
+    world = np.zeros((100, 2, 10), dtype=bool)
+    found = advise_cohort(log, world, None, np.random.default_rng(0), needed=5)
+    assert found.ask is None
+
+
+def test_a_rule_that_remembers_needs_a_model_per_client():
+    found = advise_rule(100, 4_000)
+    assert found.best == "normalised"
+    assert found.memory_bytes == 400_000
+    assert set(found.remembering) == {"mifa", "fedvarp"}
+
+
+@pytest.mark.parametrize("clients", [1, 2, 37, 3000])
+@pytest.mark.parametrize("is_certain", [True, False])
+def test_settings_of_any_log_are_accepted(clients, is_certain):
+    log = play_description(Description(clients, 1, (0.5,), rounds=30))
+    lasting = Persistence(Interval(0.8, 0.7, 0.9), 1.0, 0.8, 0.5, is_certain=is_certain)
+    rates = np.linspace(0, 1, clients)
+    settings = comparison_settings(
+        log, rates, lasting, None, selectors=("random",), cohort=1, deadline=None
+    )
+    assert settings["clients"] == min(clients, 200)
+    assert ("world" in settings) == is_certain
+
+
+# --- Truth in simulation -------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_advice_is_right_in_worlds_that_are_known(truth):
+    """Twelve logs of each kind of world; `benchmarks/advice_truth.py` counts 200."""
+    from collections import Counter
+
+    count = Counter()
+    for seed in range(12):
+        truth.measure(seed, count)
+
+    def share(name):
+        return count[name] / count[f"{name}, of"]
+
+    assert share("client rates") >= 0.9
+    assert share("success") >= 0.9
+    assert share("waste") >= 0.9
+    assert share("deadline within 5 %") >= 0.8
+    assert share("selector within 5 %") >= 0.8

@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+
+from fedcohort.advice.csv_log import read_csv_log
+from fedcohort.advice.sources import read_log
+
+HEADER = "round,client,asked,arrived,seconds,inclusion\n"
+
+
+def write(tmp_path, text, header=HEADER):
+    path = tmp_path / "log.csv"
+    path.write_text(header + text)
+    return path
+
+
+def test_lines_may_stand_in_any_order_and_a_client_need_not_be_asked(tmp_path):
+    path = write(tmp_path, "2,b,1,0,9,0.5\n1,a,1,1,2.5,0.25\n1,c,0,0,,\n")
+    log = read_log(path, deadline=9.0)
+    assert log.clients == ("a", "b", "c")
+    assert log.rounds.tolist() == [1, 2]
+    assert log.client.tolist() == [0, 1]
+    assert log.seconds[0] == 2.5
+    assert np.isnan(log.seconds[1])  # how long the server waited is no answer's time
+    assert log.inclusion.tolist() == [0.25, 0.5]
+    assert log.deadline == 9.0
+
+
+def test_an_answer_after_the_deadline_counts_without_its_time(tmp_path):
+    log = read_csv_log(write(tmp_path, "1,a,1,1,12,\n"), deadline=10.0)
+    assert log.arrived.tolist() == [True]
+    assert np.isnan(log.seconds).all()
+    assert "1 answers took longer than the deadline of 10 s" in log.notes[0]
+
+
+MISTAKES = {
+    "-1,a,1,1,2,0.5\n": r"line 2, column 1 \(round\)",
+    "1.5,a,1,1,2,0.5\n": r"line 2, column 1 \(round\)",
+    "1,,1,1,2,0.5\n": r"line 2, column 2 \(client\)",
+    "1,a,yes,1,2,0.5\n": r"line 2, column 3 \(asked\)",
+    "1,a,0,1,2,0.5\n": r"line 2, column 4 \(arrived\).*where asked is 0",
+    "1,a,1,1,-2,0.5\n": r"line 2, column 5 \(seconds\)",
+    "1,a,1,1,nan,0.5\n": r"line 2, column 5 \(seconds\)",
+    "1,a,1,1,2,0\n": r"line 2, column 6 \(inclusion\)",
+    "1,a,1,1,2,1.5\n": r"line 2, column 6 \(inclusion\)",
+    "1,a,1,1,2,0.5\n1,a,1,0,,0.5\n": r"line 3: must name a client once.*line 2",
+    "1,a,1,1\n": r"line 2: must have 6 columns",
+    "1,a,0,0,,\n": "at least one round",
+    "": "at least one round",
+}
+
+
+@pytest.mark.parametrize("text", MISTAKES)
+def test_a_mistake_is_refused_by_line_and_column(tmp_path, text):
+    with pytest.raises(ValueError, match=MISTAKES[text]):
+        read_csv_log(write(tmp_path, text))
+
+
+def test_a_file_of_something_else_is_refused(tmp_path):
+    path = write(tmp_path, "", header="a,b\n1,2\n")
+    with pytest.raises(ValueError, match=r"line 1: must be round,client.* or client,on,off"):
+        read_log(path)
+
+
+def test_a_trace_is_played_with_uniform_selection(tmp_path):
+    path = write(tmp_path, "0,0,600\n1,0,300\n2,0,600\n3,0,600\n4,0,600\n", "client,on,off\n")
+    log = read_log(path, cohort=5, round_seconds=60.0)
+    assert log.num_rounds == 10
+    assert log.arrived_of_client.tolist() == [10, 5, 10, 10, 10]
+    assert log.selector == "random"
+    assert "rounds of 60 s" in log.notes[0]

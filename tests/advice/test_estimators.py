@@ -1,0 +1,179 @@
+"""The estimates of what a log shows, against hand-worked cases and known truth."""
+
+import numpy as np
+import pytest
+
+from fedcohort.advice.change import find_change
+from fedcohort.advice.durations import fit_durations
+from fedcohort.advice.estimates import Interval, bootstrap_weights
+from fedcohort.advice.log import Question, make_log
+from fedcohort.advice.persistence import Persistence, estimate_persistence
+from fedcohort.advice.rates import estimate_rates, fit_rates, repetitions
+from fedcohort.advice.together import estimate_together
+from fedcohort.advice.waste import measure_waste
+
+
+def log_of(table, seconds=None, deadline=None, late=np.nan):
+    """A log in which everyone is asked in every round; the table says who answers [T, K]."""
+    questions = []
+    for round, row in enumerate(table):
+        for client, came in enumerate(row):
+            time = np.nan if seconds is None or not came else float(seconds[round, client])
+            status = "arrived" if came else "lost"
+            is_late = np.nan if came else late
+            questions.append(Question(round, str(client), bool(came), time, is_late, status=status))
+    return make_log("made", questions, deadline=deadline)
+
+
+def chain(rates, decay, rounds, rng):
+    """Answers that stay as they are with a probability, and else are drawn again, [T, K]."""
+    state = rng.random(len(rates)) < rates
+    rows = []
+    for _ in range(rounds):
+        keeps = rng.random(len(rates)) < decay
+        state = np.where(keeps, state, rng.random(len(rates)) < rates)
+        rows.append(state)
+    return np.stack(rows)
+
+
+def test_a_client_that_was_never_asked_is_like_the_others():
+    asked = np.array([400.0, 400.0, 400.0, 0.0])
+    rates = fit_rates(asked, 0.7 * asked, np.random.default_rng(0))
+    assert rates.mean[3] == pytest.approx(0.7, abs=0.05)
+    assert rates.high[3] - rates.low[3] > 2 * (rates.high[0] - rates.low[0])
+
+
+def test_a_client_asked_twice_is_shrunk_towards_the_others():
+    asked = np.array([200.0, 200.0, 200.0, 200.0, 2.0])
+    arrived = np.array([20.0, 60.0, 100.0, 60.0, 2.0])
+    rates = fit_rates(asked, arrived, np.random.default_rng(0))
+    assert 0.3 < rates.mean[4] < 0.8
+    assert rates.mean[0] == pytest.approx(0.1, abs=0.02)
+
+
+def test_repeated_answers_count_once():
+    """Three answers in rounds 0, 1, 2 with correlations 1/2, 1/2, 1/4: 1 + 2/3 (1 + 1/4)."""
+    log = log_of(np.ones((3, 1), dtype=bool))
+    lasting = Persistence(Interval(0.5, 0.4, 0.6), 1.0, 0.5, 0.5, is_certain=True)
+    assert repetitions(log, lasting).tolist() == [pytest.approx(1 + 2 / 3 * 1.25)]
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.5, 0.85])
+def test_the_correlation_of_successive_rounds_is_found(decay):
+    rng = np.random.default_rng(3)
+    rates = rng.uniform(0.3, 0.8, size=60)
+    found = estimate_persistence(log_of(chain(rates, decay, 400, rng)))
+    assert found.next_round.low <= decay <= found.next_round.high
+    assert found.is_certain == (decay > 0)
+    if found.is_certain:
+        expected = 1 / ((1 - decay) * rates.mean())
+        assert found.off_rounds == pytest.approx(expected, rel=0.35)
+
+
+def test_clients_that_differ_for_good_do_not_look_as_if_failures_last():
+    rng = np.random.default_rng(4)
+    rates = np.where(np.arange(40) < 20, 0.1, 0.9)
+    assert not estimate_persistence(log_of(chain(rates, 0.0, 300, rng))).is_certain
+
+
+def test_too_short_or_constant_logs_say_nothing_about_lasting():
+    for table in (np.ones((50, 3), dtype=bool), np.eye(5, dtype=bool)):
+        found = estimate_persistence(log_of(table))
+        assert not found.is_certain
+        assert found.next_round.high == np.inf
+
+
+def test_clients_that_share_their_luck_fail_together():
+    """In every round either all answer or none does: the correlation is 1."""
+    rng = np.random.default_rng(5)
+    table = np.repeat(rng.random((200, 1)) < 0.5, 6, axis=1)
+    weights = bootstrap_weights(200, 300, 1, rng)
+    found = estimate_together(log_of(table), np.full(6, 0.5), weights, block=1)
+    assert found.correlation.value == pytest.approx(1.0)
+    assert found.is_certain
+    alone = estimate_together(log_of(rng.random((200, 6)) < 0.5), np.full(6, 0.5), weights, block=1)
+    assert abs(alone.correlation.value) < 0.05
+
+
+def test_a_change_is_found_where_it_is():
+    rng = np.random.default_rng(6)
+    before = rng.random((60, 20)) < np.linspace(0.1, 0.9, 20)
+    after = rng.random((90, 20)) < np.linspace(0.9, 0.1, 20)
+    found = find_change(log_of(np.concatenate([before, after])), rng)
+    assert found.is_certain
+    assert found.first <= 60 <= found.last
+    assert abs(found.position - 60) <= 2
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.8])
+def test_no_change_is_found_where_there_is_none(decay):
+    """At the level of 0.5 % twenty logs have a false one with a probability of 10 %."""
+    false = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        table = chain(np.linspace(0.2, 0.8, 15), decay, 100, rng)
+        false += find_change(log_of(table), rng).is_certain
+    assert false <= 2
+
+
+def test_the_part_after_a_change_is_a_log_of_its_own():
+    table = np.arange(12).reshape(4, 3) % 2 == 0
+    log = log_of(table)
+    part = log.since(2)
+    assert part.num_rounds == 2
+    assert part.tables()[1].tolist() == table[2:].tolist()
+    assert log.until(2).tables()[1].tolist() == table[:2].tolist()
+
+
+def test_waste_counts_what_did_not_arrive():
+    table = np.array([[1, 1, 0, 0], [1, 0, 0, 0]] * 20, dtype=bool)
+    log = log_of(table)
+    weights = bootstrap_weights(40, 200, 1, np.random.default_rng(0))
+    found = measure_waste(log, weights, block=1)
+    assert found.share.value == 5 / 8
+    assert found.share.low < 5 / 8 < found.share.high
+    assert found.reasons == {"lost": 100}
+
+
+@pytest.mark.parametrize(("cut", "late"), [(1.0, np.nan), (0.43, 1.0)])
+def test_times_beyond_the_deadline_are_estimated(cut, late):
+    """Log-normal times of median 10 s and spread 0.5.
+
+    The deadline cuts a sixth of them off, or a third where it is known who was late.
+    """
+    rng = np.random.default_rng(7)
+    seconds = 10 * np.exp(0.5 * rng.standard_normal((400, 20)))
+    answers = np.ones((400, 20), dtype=bool)
+    if np.isnan(late):
+        answers = rng.random((400, 20)) < 0.8
+    deadline = 10 * np.exp(0.5 * cut)
+    log = log_of(answers & (seconds <= deadline), seconds, deadline, late)
+    found = fit_durations(log)
+    assert np.exp(found.log_median.mean()) == pytest.approx(10.0, rel=0.05)
+    assert found.spread == pytest.approx(0.5, rel=0.06)
+    assert found.answers.mean() == pytest.approx(answers.mean(), abs=0.04)
+    assert found.by_chance == np.isnan(late)
+
+
+def test_slow_clients_keep_their_own_times():
+    rng = np.random.default_rng(8)
+    medians = np.where(np.arange(20) < 10, 5.0, 20.0)
+    seconds = medians * np.exp(0.2 * rng.standard_normal((200, 20)))
+    log = log_of(np.ones((200, 20), dtype=bool), seconds)
+    found = fit_durations(log)
+    assert np.allclose(np.exp(found.log_median), medians, rtol=0.1)
+    assert found.spread == pytest.approx(0.2, rel=0.1)
+    assert fit_durations(log_of(np.ones((3, 5), dtype=bool))) is None
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.7])
+def test_intervals_of_rates_hold_the_truth(decay):
+    """Of 300 intervals of 95 %, at least 93 %: two standard errors are 2.5 points."""
+    rng = np.random.default_rng(9)
+    held = 0
+    for _ in range(10):
+        rates = rng.uniform(0.2, 0.9, size=30)
+        log = log_of(chain(rates, decay, 150, rng))
+        found = estimate_rates(log, estimate_persistence(log), rng)
+        held += int(((found.low <= rates) & (rates <= found.high)).sum())
+    assert held >= 0.925 * 300

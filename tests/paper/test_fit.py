@@ -1,0 +1,86 @@
+from math import exp, inf, log, sqrt
+
+import numpy as np
+import pytest
+from made import result
+
+from fedcohort.paper.cells import Cell
+from fedcohort.paper.fit import Deviation, pooled_spread, score, score_rows
+from fedcohort.paper.readings import PRINTED, split_worlds
+from fedcohort.paper.results import Results
+from fedcohort.paper.setting import task_config
+from fedcohort.paper.table_reports import report
+
+
+def test_the_spread_pools_the_worlds_of_all_cells():
+    # Squares about the means: 0.5 in the first cell (1 degree), 2 in the second (2 degrees).
+    deviations = [Deviation((1.0, 2.0), 0.0), Deviation((4.0, 5.0, 6.0), 0.0), Deviation((9,), 0)]
+    spread, degrees = pooled_spread(deviations)
+    assert degrees == 3
+    assert spread == pytest.approx(sqrt(2.5 / 3))
+
+
+def test_scores_are_those_worked_by_hand():
+    cells = [
+        Cell((100.0, 100.0), 110.0),  # off by log 1.1
+        Cell((100.0, 100.0), 200.0),  # off by log 2
+        Cell((inf, inf), inf),  # agrees
+        Cell((50.0, inf), inf),  # one world got there
+        Cell((50.0, inf), 60.0),  # one world did not
+        Cell((), 60.0),  # not run
+        Cell((50.0,), 60.0, pending=1),  # not finished
+        Cell((50.0,), None),  # nothing to compare with
+    ]
+    # t of 10 degrees is 2.228; times 0.1 times the root of 1.5 is 0.273: log 1.1, not log 2
+    found = score(cells, in_logs=True, spread=0.1, degrees=10)
+    assert (found.cells, found.nevers, found.nevers_agree, found.inside) == (5, 3, 1, 2)
+    assert found.median == pytest.approx((log(1.1) + log(2)) / 2)
+    assert found.worst == pytest.approx(log(2))
+    assert score(cells, in_logs=True, spread=0.0, degrees=0).inside is None
+    assert score([Cell(())], in_logs=True, spread=0.1, degrees=3) is None
+
+
+def test_rows_say_rounds_in_per_cent_and_accuracies_in_points():
+    config = task_config("cifar10", {})
+    key = ("random", "iid", "paper", 0.0)
+    curves = np.full((2, 2500), 0.7)
+    curves[0, :133] = 0.1  # the paper's Random: 121, 251, 515, and 71.46 %
+    curves[1, :120] = 0.1
+    runs = [result(config, curve, first_seed=seed) for seed, curve in enumerate(curves)]
+    rounds, final = score_rows(config, {key: runs}, {key: runs})
+    worst = exp(log(515) - (log(134) + log(121)) / 2) - 1
+    assert rounds["worst"] == f"{100 * worst:.1f} %"
+    assert rounds["inside"] == "1 of 3 (3 df)"
+    assert (final["median"], final["n"], final["group"]) == ("1.46 points", 2, "iid, FedAvg")
+
+
+def test_the_world_that_chose_stands_apart_and_both_readings_are_shown():
+    config = task_config("cifar10", {})
+    runs = []
+    for model in (config.model, PRINTED):
+        for seed in (0, 1, 2):
+            curve = np.full(2500, 0.5 + seed / 10)
+            runs.append(result(config, curve, first_seed=seed, model=model))
+    shown = report("table3", "Table III", "cifar10", Results(runs), {})
+    assert "chosen on 2026-11-16" in shown.preface[0]
+    for reading in ("As printed", "Best-fitting"):
+        chose_nothing = shown.tables[f"{reading}: iid, FedAvg, worlds that chose nothing"]
+        row = next(row for row in chose_nothing if row["scheme"] == "Random")
+        assert (row["runs"], row["final"]) == (2, "65.00 ± 7.07")
+        title = f"{reading}: iid, FedAvg, world 0, in which the reading was chosen"
+        row = next(row for row in shown.tables[title] if row["scheme"] == "Random")
+        assert (row["runs"], row["final"]) == (1, "50.00")
+    alone = report("table3", "Table III", "cifar10", Results(runs), {"model": PRINTED})
+    assert "iid, FedAvg, worlds that chose nothing" in alone.tables
+    assert not alone.preface
+
+
+def test_a_reading_that_was_not_run_says_so():
+    shown = report("table3", "Table III", "cifar10", Results([]), {})
+    rows = shown.tables["As printed: non-iid, FedAvg, worlds that chose nothing"]
+    assert {row["final"] for row in rows} == {"not run"}
+
+
+def test_worlds_are_apart_only_where_something_was_chosen():
+    assert list(split_worlds("digits", {})) == [""]
+    assert len(split_worlds("cifar10", {})) == 2
