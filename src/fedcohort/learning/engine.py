@@ -15,6 +15,7 @@ from fedcohort.arrays import Bools, Floats, Ints
 from fedcohort.learning.aggregator import Aggregator, read_tensor
 from fedcohort.learning.evaluation import Evaluation, Evaluator
 from fedcohort.learning.inputs import check_inputs
+from fedcohort.learning.layers import with_channels_last
 from fedcohort.learning.memory import check_training_memory
 from fedcohort.learning.options import PRECISIONS, Options, find_device
 from fedcohort.learning.run import Run
@@ -96,15 +97,17 @@ class Engine:
 
         self._dtype = PRECISIONS[precision]
         threads = 0
+        module = self.module
         if self.device.type == "cpu":
             threads = os.cpu_count() or 1
+            module = with_channels_last(module, self.x[:2])
         if self.device.type == "cuda":
             torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
             torch.backends.cudnn.allow_tf32 = precision == "tf32"
             torch.backends.cudnn.benchmark = True  # evaluation repeats the same shapes
         self._compiled = self.options.compiled and self.device.type == "cuda"
 
-        self.workers = Workers(self.module, threads)
+        self.workers = Workers(module, threads)
         self._evaluator = Evaluator(self.workers, self.x, self.y, self._dtype, self._compiled)
         self._trainer: BatchedTrainer | SequentialTrainer | None = None
         self.slots = self.options.slots

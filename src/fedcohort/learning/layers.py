@@ -150,6 +150,25 @@ def for_many_models(module: nn.Module) -> nn.Module:
     return copy
 
 
+def with_channels_last(module: nn.Module, x: Tensor) -> nn.Module:
+    """Return a copy whose convolutions work on images with channels last in memory.
+
+    On a CPU pooling is several times as fast so, and its parameters have the same names and
+    shapes. A module that cannot work so, as its own code views images as rows, is copied as it is.
+
+    Args:
+        module: A model.
+        x: Some inputs, [B, ...].
+    """
+    fast: nn.Module = deepcopy(module).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            fast(x)
+    except RuntimeError:
+        return deepcopy(module)
+    return fast
+
+
 def has_kernels(x: Tensor) -> bool:
     """Return whether our kernels work on a tensor.
 
