@@ -48,7 +48,7 @@ SIMULATE_FLAGS = (
 REPRODUCE_FLAGS = (
     "--seeds", "--first-seed", "--rounds", "--model", "--selectors", "--partitions", "--mus",
     "--scaling", "--sampler", "--candidates", "--device", "--precision", "--data", "--time-budget",
-    "--out", "--from", "--export",
+    "--out", "--from", "--export", "--devices", "--shard", "--ray",
 )  # fmt: skip
 ADVISE = {"--clients": "6", "--cohort": "2", "--rates": "0.5", "--rounds": "12"}
 ADVISE_FLAGS = (
@@ -57,7 +57,7 @@ ADVISE_FLAGS = (
     "--model-bytes", "--rounds", "--seed", "--out",
 )  # fmt: skip
 COMPARE_FLAGS = (
-    "--config", "--out", "--data", "--log",
+    "--config", "--out", "--data", "--log", "--devices", "--shard", "--ray",
     *(f"--{field.name.replace('_', '-')}" for field in fields(ComparisonConfig)),
 )  # fmt: skip
 SWITCHES = ("--refill", "--no-refill", "--compiled", "--no-compiled")

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.func import functional_call, vmap
 
-from fedcohort.learning.layers import MatmulConv2d, for_many_models
+from fedcohort.learning.layers import MatmulConv2d, for_many_models, with_channels_last
 from fedcohort.learning.weights import flat_weights, make_forward, named_weights
 
 from .small import make_network
@@ -117,3 +117,50 @@ def test_a_convolution_used_in_two_places_still_follows_the_weights_given():
     ]
     expected = functional_call(module, named_weights(weights, module), (x,))
     torch.testing.assert_close(make_forward(replaced)(weights, x), expected)
+
+
+class Viewing(nn.Module):
+    """A module whose code needs images with rows last in memory."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(2, 3, 3)
+        self.out = nn.Linear(3 * 4 * 4, 5)
+
+    def forward(self, x):
+        return self.out(self.conv(x).view(len(x), -1))
+
+
+def test_channels_last_compute_the_same_with_the_same_parameters():
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Conv2d(2, 3, 3), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(12, 4))
+    x = torch.randint(-2, 3, (5, 2, 6, 6)).float()  # small whole numbers, so that many are equal
+    fast = with_channels_last(module, x)
+    assert fast[0].weight.is_contiguous(memory_format=torch.channels_last)
+    assert module[0].weight.is_contiguous()
+    assert torch.equal(flat_weights(fast), flat_weights(module))
+    for copy in (fast, module):
+        copy(x).square().sum().backward()
+    torch.testing.assert_close(fast(x), module(x))
+    for ours, its in zip(fast.parameters(), module.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, its.grad)
+
+
+def test_pooling_with_channels_last_gives_the_gradient_to_the_first_of_equals():
+    x = torch.randint(0, 2, (7, 3, 6, 6)).float()
+    slopes = []
+    for layout in (torch.contiguous_format, torch.channels_last):
+        images = x.contiguous(memory_format=layout).requires_grad_(True)
+        pooled = nn.functional.max_pool2d(images, 2)
+        (slope,) = torch.autograd.grad((pooled * torch.arange(1.0, 10).view(3, 3)).sum(), images)
+        slopes.append(slope)
+    assert torch.equal(*slopes)
+
+
+def test_a_module_that_cannot_work_with_channels_last_is_left_as_it_is():
+    module = Viewing()
+    state = torch.get_rng_state()
+    copy = with_channels_last(module, torch.zeros(2, 2, 6, 6))
+    assert copy is not module
+    assert copy.conv.weight.is_contiguous()
+    assert torch.equal(torch.get_rng_state(), state)

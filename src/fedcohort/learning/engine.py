@@ -15,6 +15,7 @@ from fedcohort.arrays import Bools, Floats, Ints
 from fedcohort.learning.aggregator import Aggregator, read_tensor
 from fedcohort.learning.evaluation import Evaluation, Evaluator
 from fedcohort.learning.inputs import check_inputs
+from fedcohort.learning.layers import with_channels_last
 from fedcohort.learning.memory import check_training_memory
 from fedcohort.learning.options import PRECISIONS, Options, find_device
 from fedcohort.learning.run import Run
@@ -47,8 +48,8 @@ class Engine:
         models: Current weights of every run, [R, P].
         aggregator: Combines updates by each run's rule and takes the server's step.
         mode: How the engine trains, "together" or "one-by-one".
-        slots: Number of clients that step side by side; None until the first round that trains,
-            unless the options give it.
+        slots: Most clients that step side by side; None until the first round that trains,
+            unless the options give it. Halved whenever the device runs out of memory.
         client_steps: Number of SGD steps so far, over all clients and runs.
 
     Raises:
@@ -96,15 +97,17 @@ class Engine:
 
         self._dtype = PRECISIONS[precision]
         threads = 0
+        module = self.module
         if self.device.type == "cpu":
             threads = os.cpu_count() or 1
+            module = with_channels_last(module, self.x[:2])
         if self.device.type == "cuda":
             torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
             torch.backends.cudnn.allow_tf32 = precision == "tf32"
             torch.backends.cudnn.benchmark = True  # evaluation repeats the same shapes
         self._compiled = self.options.compiled and self.device.type == "cuda"
 
-        self.workers = Workers(self.module, threads)
+        self.workers = Workers(module, threads)
         self._evaluator = Evaluator(self.workers, self.x, self.y, self._dtype, self._compiled)
         self._trainer: BatchedTrainer | SequentialTrainer | None = None
         self.slots = self.options.slots
@@ -222,10 +225,20 @@ class Engine:
     def _train_jobs(self, jobs: Jobs, cohort_size: int) -> LocalUpdates:
         """Train the jobs with the trainer, which the first round builds."""
         self.client_steps += int(jobs.steps.sum())
-        if self._trainer is None:
-            self.slots = self.slots or self._choose_slots(cohort_size)
-            self._trainer = self._make_trainer(self.mode, self.slots)
-        return self._trainer.train(self.models, jobs)
+        self.slots = self.slots or self._choose_slots(cohort_size)
+        while True:
+            if self._trainer is None:
+                self._trainer = self._make_trainer(self.mode, self.slots)
+            try:
+                return self._trainer.train(self.models, jobs)
+            except torch.OutOfMemoryError:
+                if self.slots == 1:
+                    raise
+            # Fewer slots give the same updates, later. The models are as they were.
+            self.slots = -(-min(self.slots, jobs.run.size) // 2)
+            self._trainer = None
+            if self.device.type == "cuda":
+                torch.cuda.empty_cache()
 
     def _make_trainer(self, mode: str, slots: int) -> BatchedTrainer | SequentialTrainer:
         if mode == "one-by-one":

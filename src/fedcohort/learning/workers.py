@@ -93,7 +93,8 @@ def multiply_adds(module: nn.Module, x: Tensor) -> int:
 
     layers = [layer for layer in module.modules() if isinstance(layer, (nn.Linear, nn.Conv2d))]
     hooks = [layer.register_forward_hook(count) for layer in layers]
-    module(x)
+    with torch.random.fork_rng(devices=[]):
+        module(x)
     for hook in hooks:
         hook.remove()
     parameters = sum(weight.numel() for weight in module.parameters())
