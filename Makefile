@@ -7,10 +7,14 @@ BIN     = $(VENV)/bin
 WORKERS ?= 2
 PYTEST   = $(BIN)/pytest -n $(WORKERS) --dist loadfile
 
-.PHONY: demo flower-demo check test fuzz test-packaging test-newest-flower chaos mutants docs lint clean
+.PHONY: demo flower-demo check test fuzz test-packaging test-newest-flower chaos mutants docs lint clean results
 
 demo: $(VENV)/.ready-demo
 	$(BIN)/fedcohort compare --out runs/demo --resume
+
+# Draw every page of results/ again, after records were added.
+results: $(VENV)/.ready-test
+	$(BIN)/python scripts/draw_results.py
 
 flower-demo: $(VENV)/.ready-flower
 	$(BIN)/python examples/flower-quickstart/demo.py

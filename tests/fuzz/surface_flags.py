@@ -48,10 +48,10 @@ SIMULATE_FLAGS = (
 REPRODUCE_FLAGS = (
     "--seeds", "--first-seed", "--rounds", "--model", "--selectors", "--partitions", "--mus",
     "--scaling", "--sampler", "--candidates", "--device", "--precision", "--data", "--time-budget",
-    "--out", "--from", "--export",
+    "--out", "--from", "--export", "--devices", "--shard", "--ray",
 )  # fmt: skip
 COMPARE_FLAGS = (
-    "--config", "--out", "--data", "--log",
+    "--config", "--out", "--data", "--log", "--devices", "--shard", "--ray",
     *(f"--{field.name.replace('_', '-')}" for field in fields(ComparisonConfig)),
 )  # fmt: skip
 SWITCHES = ("--refill", "--no-refill", "--compiled", "--no-compiled")

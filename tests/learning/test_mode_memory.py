@@ -37,9 +37,9 @@ DECISIONS = {
 @pytest.mark.parametrize(("together", "mode"), DECISIONS.values(), ids=DECISIONS)
 def test_noise_does_not_decide(together, mode):
     alone = [2.0] * len(together)
-    assert decide_mode({"together": together, "one-by-one": alone}) == mode
-    slower_machine = {"together": [7 * s for s in together], "one-by-one": [7 * s for s in alone]}
-    assert decide_mode(slower_machine) == mode
+    assert decide_mode(together, alone) == mode
+    slower = [[7 * seconds for seconds in turns] for turns in (together, alone)]
+    assert decide_mode(*slower) == mode
 
 
 def test_a_decision_is_remembered_for_its_training_only(folder):

@@ -5,7 +5,6 @@ from fedcohort.references import describe_own_error
 EXTRAS = {  # the modules that each extra installs
     "learning": ("torch", "sklearn", "scipy", "safetensors", "pyarrow"),
     "flower": ("flwr",),
-    "ray": ("ray",),
 }
 OUT_OF_MEMORY = ("allocate memory", "out of memory")  # PyTorch's words for a host and for a GPU
 

@@ -8,9 +8,10 @@ import logging
 import os
 import re
 import socket
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,10 @@ def connected(address: str) -> Iterator[Any]:
     Raises:
         ValueError: If the address is of another form, or no cluster answers there.
     """
-    import ray  # Imported here: it is an extra.
+    try:
+        import ray
+    except ImportError:
+        raise ValueError("ray must be installed: pip install 'fedcohort[ray]'") from None
 
     if ray.is_initialized():
         yield ray
@@ -49,7 +53,9 @@ def connected(address: str) -> Iterator[Any]:
             f"ray must be the address of a running cluster, got {address!r}: {reason}"
         ) from None
     try:
-        yield ray
+        # Ray prints what happens to workers, and a command may print JSON and nothing else.
+        with redirect_stdout(sys.stderr):
+            yield ray
     finally:
         ray.shutdown()
 

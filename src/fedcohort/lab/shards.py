@@ -38,6 +38,9 @@ class Shard:
 def parse_shard(text: str) -> Shard:
     """Return the shard that "i/n" names.
 
+    Args:
+        text: Number and count of the shard.
+
     Raises:
         ValueError: If the text has another form, or i is not between 1 and n.
 

@@ -1,4 +1,4 @@
-"""Remembers which mode trains a model faster on this machine, from one process to the next.
+"""Remembers which mode trains a model faster on this machine.
 
 Measuring takes a second, and two measurements may disagree. So a decision is kept as a small JSON
 file, one for each machine and model, in `$FEDCOHORT_CACHE`, else in `fedcohort` below
@@ -26,7 +26,7 @@ OFF = "off"
 
 
 def describe_training(module: nn.Module, **numbers: Any) -> dict[str, Any]:
-    """Return what the faster mode depends on: machine, PyTorch, model and amount of work.
+    """Return what the faster mode depends on: machine, model and amount of work.
 
     Args:
         module: The model.

@@ -71,22 +71,24 @@ def fastest_mode(
         turns = [_measure(trainers, models, jobs) for _ in range(TURNS)]
     else:
         turns = [seconds]
-    return decide_mode({mode: [turn[mode] for turn in turns] for mode in trainers})
+    together = [turn["together"] for turn in turns]
+    one_by_one = [turn["one-by-one"] for turn in turns]
+    return decide_mode(together, one_by_one)
 
 
-def decide_mode(seconds: Mapping[str, Sequence[float]]) -> str:
+def decide_mode(together: Sequence[float], one_by_one: Sequence[float]) -> str:
     """Return the mode to train in, given the seconds that each took in every turn.
 
     "together" must be faster by a margin, in three quarters of the turns. Else the answer is
     "one-by-one", so that noise does not decide.
 
     Examples:
-        >>> decide_mode({"together": [1.0, 1.1, 9.0, 1.0], "one-by-one": [2.0, 2.0, 2.1, 1.9]})
+        >>> decide_mode([1.0, 1.1, 9.0, 1.0], [2.0, 2.0, 2.1, 1.9])
         'together'
-        >>> decide_mode({"together": [1.9, 1.8, 2.0, 1.9], "one-by-one": [2.0, 2.0, 2.1, 1.9]})
+        >>> decide_mode([1.9, 1.8, 2.0, 1.9], [2.0, 2.0, 2.1, 1.9])
         'one-by-one'
     """
-    ratios = np.array(seconds["together"]) / np.array(seconds["one-by-one"])
+    ratios = np.array(together) / np.array(one_by_one)
     is_faster = ratios < 1 - MARGIN
     return "together" if is_faster.mean() >= TURNS_TO_WIN else "one-by-one"
 

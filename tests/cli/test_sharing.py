@@ -1,0 +1,129 @@
+"""The flags that share seeds: what they print, and every mistake in one line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shard_work import children, is_alive, wait_until
+
+TINY = (
+    "--selectors=random", "--partitions=iid", "--aggregations=normalised", "--clients=6",
+    "--cohort=2", "--samples-per-client=20", "--epochs=1", "--rounds=2", "--mode=one-by-one",
+)  # fmt: skip
+COMPARE = ("compare", *TINY, "--seeds=2", "--out=out")
+
+
+def rows(out):
+    return json.loads(out)["rows"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--devices=cpu,cpu,cpu"], "devices must be at most as many as seeds, 2, got 3"),
+        (["--devices="], "devices must be comma-separated"),
+        (["--devices=gpu"], "devices must be cpu, cuda or cuda:N each, got 'gpu'"),
+        (["--devices=cpu", "--device=cpu"], "device must not be given with --devices, got 'cpu'"),
+        (["--devices=cpu", "--shard=1/2"], "shard must be given without devices, got both"),
+        (["--ray=auto", "--shard=1/2"], "shard must be given without ray, got both"),
+        (["--shard=3/2"], "shard must be i/n with 1 <= i <= n, got 3/2"),
+        (["--shard=1/3"], "shards must be at most as many as seeds, 2, got 3"),
+        (["--shard="], "shard must be i/n with 1 <= i <= n, such as 2/8, got ''"),
+        (["--shard=1/2", "--overwrite"], "overwrite must not be given where the seeds are shared"),
+        (["--shard=1/2", "--log=tensorboard"], "log must not be given where the seeds are shared"),
+        (["--ray=127.0.0.1:1"], "ray must be the address of a running cluster"),
+    ],
+)
+def test_a_mistake_is_one_line_and_writes_nothing(fedcohort, flags, message):
+    code, out, err = fedcohort(*COMPARE, *flags)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error: {message}")
+    assert err.count("\n") == 1
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize("command", [("reproduce", "table3"), ("study", "volatility")])
+def test_other_commands_refuse_the_same_mistakes(fedcohort, command):
+    for flag in ("--shard=0/2", "--devices=cpu,cuda", "--ray=nowhere"):
+        code, _, err = fedcohort(*command, flag, "--out=out")
+        assert code == 2
+        assert err.startswith(f"error: {flag.partition('=')[0].strip('-')} must be")
+    assert not Path("out").exists()
+
+
+def test_shards_are_merged_by_the_same_command_without_the_flag(fedcohort):
+    code, out, _ = fedcohort(*COMPARE, "--shard=1/2")
+    assert code == 0
+    assert "Shard 1/2: out/shards/1-of-2" in out
+    code, _, err = fedcohort(*COMPARE)
+    assert code == 2
+    assert "got none of 2/2; the same command with --shard 2/2 trains it" in err
+    code, out, _ = fedcohort(*COMPARE, "--shard=2/2", "--json")
+    assert json.loads(out) == {
+        "command": "compare",
+        "folder": "out/shards/2-of-2",
+        "shard": "2/2",
+    }
+    code, merged, _ = fedcohort(*COMPARE, "--json")
+    assert code == 0
+    assert Path("out/report.html").exists()
+    code, whole, _ = fedcohort(*COMPARE[:-1], "--out=whole", "--json")
+    assert rows(merged) == [pytest.approx(row, nan_ok=True) for row in rows(whole)]
+    code, out, _ = fedcohort("report", "out")
+    assert code == 0
+
+
+@pytest.mark.slow
+def test_a_reproduction_shares_its_seeds(fedcohort):
+    command = ("reproduce", "table3", "--dataset=digits", "--rounds=2", "--seeds=2")
+    command += ("--selectors=random", "--mus=0")
+    assert fedcohort(*command, "--out=whole")[0] == 0
+    assert fedcohort(*command, "--out=two", "--devices=cpu,cpu")[0] == 0
+    for number in (1, 2):
+        assert fedcohort(*command, "--out=jobs", f"--shard={number}/2")[0] == 0
+    assert not Path("jobs/table3").exists()
+    assert fedcohort(*command, "--out=jobs")[0] == 0
+    expected = Path("whole/table3/table3.csv").read_text()
+    for folder in ("two", "jobs"):
+        assert Path(f"{folder}/table3/table3.csv").read_text() == expected
+        assert len(list(Path(f"{folder}/runs").iterdir())) == 2  # one part per shard
+
+
+@pytest.mark.slow
+def test_a_study_shares_its_seeds(fedcohort):
+    command = ("study", "volatility", "--rounds=2", "--seeds=2", "--worlds=labels")
+    command += ("--partitions=iid", "--selectors=random", "--aggregations=normalised,fedvarp")
+    assert fedcohort(*command, "--out=whole")[0] == 0
+    assert fedcohort(*command, "--out=two", "--devices=cpu,cpu")[0] == 0
+    assert fedcohort(*command, "--out=jobs", "--shard=1/2")[0] == 0
+    code, _, err = fedcohort(*command, "--out=jobs")
+    assert code == 2
+    assert "must hold all shards to merge them, got none of 2/2" in err
+    assert fedcohort(*command, "--out=jobs", "--shard=2/2")[0] == 0
+    assert fedcohort(*command, "--out=jobs")[0] == 0
+    expected = Path("whole/runs.csv").read_text()
+    for folder in ("two", "jobs"):
+        assert Path(f"{folder}/runs.csv").read_text() == expected
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_all_processes_and_leaves_shards_that_go_on(fedcohort):
+    flags = (*COMPARE[:-1], "--rounds=400", "--checkpoint-every=1", "--devices=cpu,cpu", "--out=c")
+    words = [sys.executable, "-m", "fedcohort", *flags]
+    parent = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: all(Path(f"c/shards/{n}-of-2/records/0000001.npz").exists() for n in (1, 2)))
+    processes = children(parent.pid)
+    assert len(processes) == 2
+    os.kill(parent.pid, signal.SIGINT)
+    _, err = parent.communicate()
+    assert parent.returncode == 130
+    assert err.startswith("error: interrupted")
+    assert not any(is_alive(pid) for pid in processes)
+    code, _, err = fedcohort("compare", "--out=c", "--resume")
+    assert code == 2
+    assert "must hold finished shards to merge them, got shard 1/2 at round " in err
