@@ -7,10 +7,14 @@ BIN     = $(VENV)/bin
 WORKERS ?= 2
 PYTEST   = $(BIN)/pytest -n $(WORKERS) --dist loadfile
 
-.PHONY: demo flower-demo check test fuzz test-packaging test-newest-flower chaos mutants docs lint clean
+.PHONY: demo flower-demo check test fuzz test-packaging test-newest-flower chaos mutants docs lint clean results
 
 demo: $(VENV)/.ready-demo
 	$(BIN)/fedcohort compare --out runs/demo --resume
+
+# Draw every page of results/ again, after records were added.
+results: $(VENV)/.ready-test
+	$(BIN)/python scripts/draw_results.py
 
 flower-demo: $(VENV)/.ready-flower
 	$(BIN)/python examples/flower-quickstart/demo.py
@@ -70,7 +74,7 @@ $(VENV)/.ready-flower: $(BIN)/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.ready-test: $(BIN)/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[learning,plots,flower,ray,tracking,mlflow,dev,docs]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[learning,plots,flower,ray,tracking,mlflow,wandb,prometheus,dev,docs]'
 	touch $@
 
 clean:

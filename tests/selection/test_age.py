@@ -1,5 +1,8 @@
 import numpy as np
+import pytest
+from exact import chance_of_counts
 
+from fedcohort.selection import tree
 from fedcohort.selection.age import Age
 from fedcohort.selection.protocol import Outcome
 
@@ -62,3 +65,43 @@ def test_ages_stay_within_one_and_the_rounds_played():
     selector = Age(3, 2, rng=0)
     tell(selector, 50, [0, 1], [1, 0])
     assert selector.ages(7).tolist() == [1, 8, 8]
+
+
+@pytest.mark.parametrize("in_flight", [False, True])
+def test_from_trees_the_probabilities_are_those_of_the_ages_and_a_resumed_run_goes_on(
+    monkeypatch, in_flight
+):
+    monkeypatch.setattr(tree, "MOST_BLOCKS", 4)
+    selector = Age(90, 12, rng=[0, 1], algorithm="tree")
+    resumed = Age(90, 12, rng=[5, 6], algorithm="tree")
+    for round in range(400):
+        expected = selector.inclusion(round)
+        cohort = selector.select(round)
+        found = np.take_along_axis(expected, cohort.clients, axis=-1)
+        np.testing.assert_allclose(cohort.inclusion, found, rtol=1e-10)
+        if round == 200 and in_flight:
+            resumed.load_state_dict(selector.state_dict())
+        outcome = Outcome(cohort, (cohort.clients + round) % 5 > 1)
+        selector.update(outcome)
+        if round > 200 or (round == 200 and in_flight):
+            if round > 200:
+                np.testing.assert_array_equal(resumed.select(round).clients, cohort.clients)
+            resumed.update(outcome)
+        if round == 200 and not in_flight:
+            resumed.load_state_dict(selector.state_dict())
+
+
+def test_trees_hit_the_probabilities_of_the_ages():
+    selector = Age(40, 8, rng=0, algorithm="tree")
+    selector.last_heard = np.arange(40) % 9 - 1.0
+    p = selector.inclusion(9)
+    cohorts = np.stack([selector.select(9).clients for _ in range(6_000)])
+    assert chance_of_counts(cohorts, p) > 1e-4
+
+
+def test_where_somebody_was_heard_of_in_this_round_already_the_ages_are_scanned():
+    tree_age = Age(40, 8, rng=0, algorithm="tree")
+    scan_age = Age(40, 8, rng=0, algorithm="scan")
+    for selector in (tree_age, scan_age):
+        selector.last_heard = np.full(40, 3.0)
+    np.testing.assert_array_equal(tree_age.select(3).clients, scan_age.select(3).clients)

@@ -3,18 +3,24 @@
 The age of a client in round t is t - s, where s is the round of its last success, and t + 1 if
 there was none. The cohort is drawn with inclusion probabilities in proportion to the ages,
 capped at 1. Being asked in vain does not make a client younger: only an update that arrived does.
+
+All ages grow by one in a round, except those of the clients that were heard of. So in large
+federations they are the values -s in a tree, and the round is added to all of them.
 """
 
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
-from fedcohort.arrays import Bools, Floats, pick, place
+from fedcohort.arrays import Bools, Floats, Ints, pick, place
 from fedcohort.rng import RngLike
 from fedcohort.selection.allocation import Allocation, allocate_present
 from fedcohort.selection.drawn import DrawnSelector
 from fedcohort.selection.protocol import Outcome
 from fedcohort.selection.state import COUNT, Bounds
+from fedcohort.selection.tree_runs import TreeRuns
+from fedcohort.selection.weight_store import check_algorithm, resolve_algorithm
 
 
 class Age(DrawnSelector):
@@ -26,6 +32,7 @@ class Age(DrawnSelector):
         num_clients: Number of clients in the federation, K.
         cohort_size: Number of clients to ask in each round, k.
         rng: Seed, generator, or a sequence of seeds for runs in lock-step.
+        algorithm: How a round is computed: "scan", "tree" or "auto", as for `E3CS`.
 
     Attributes:
         last_heard: Round of each client's last success, -1 for never, shape [..., K].
@@ -44,9 +51,40 @@ class Age(DrawnSelector):
     client_arrays = ("last_heard",)
     array_bounds: ClassVar[Bounds] = {"last_heard": (-1.0, COUNT[1])}
 
-    def __init__(self, num_clients: int, cohort_size: int, *, rng: RngLike) -> None:
+    def __init__(
+        self, num_clients: int, cohort_size: int, *, rng: RngLike, algorithm: str = "auto"
+    ) -> None:
         super().__init__(num_clients, cohort_size, rng=rng)
-        self.last_heard: Floats = np.full(self.shape, -1.0)
+        self.algorithm = check_algorithm(algorithm, "systematic", fits_tree=True)
+        self.last_heard = np.full(self.shape, -1.0)
+
+    @property
+    def last_heard(self) -> Floats:
+        """Round of each client's last success, -1 for never, [..., K].
+
+        Assign a new array to change it, because sums of it are kept.
+        """
+        return self._last_heard
+
+    @last_heard.setter
+    def last_heard(self, value: npt.ArrayLike) -> None:
+        self._last_heard = np.ascontiguousarray(value, dtype=np.float64)
+        self._newest = float(self._last_heard.max())
+        self._trees: TreeRuns | None = None
+
+    def choose(self, round: int, size: int, present: Bools | None) -> tuple[Ints, Floats]:
+        """Draw with the allocated probabilities, from trees if the federation is large.
+
+        A tree needs everyone available, and nobody heard of in this round or a later one.
+        """
+        method = resolve_algorithm(self.algorithm, self.num_clients, "systematic", fits_tree=True)
+        if method != "tree" or present is not None or self._newest >= round:
+            return super().choose(round, size, present)
+        if self._trees is None:
+            self._trees = TreeRuns.from_values(-self.last_heard)
+        self._trees.set_shift(float(round))
+        clients, inclusion, _ = self._trees.draw(None, size, 0.0, self.rng, in_order=False)
+        return clients, inclusion
 
     def allocate(self, round: int, size: int, present: Bools | None) -> Allocation:
         """Return probabilities in proportion to the ages, capped at 1."""
@@ -58,6 +96,9 @@ class Age(DrawnSelector):
         before = pick(self.last_heard, clients)
         heard = np.where(outcome.success > 0, float(outcome.cohort.round), before)
         place(self.last_heard, clients, heard)
+        self._newest = max(self._newest, float(heard.max(initial=-1.0)))
+        if self._trees is not None:
+            self._trees.put(clients, -heard)
 
     def newcomers(self, name: str, count: int) -> Floats:
         """Return -1: clients that join have never been heard of."""

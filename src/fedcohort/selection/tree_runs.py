@@ -98,10 +98,18 @@ class TreeRuns:
     def from_logs(cls, logs: Floats) -> "TreeRuns":
         """Plant trees of these log-weights [..., K], centred on the largest of each run."""
         runs = []
-        for row in logs.reshape(-1, logs.shape[-1]):
+        for row in _rows(logs):
             centre = float(row.max())
             runs.append(TreeRun(LazyWeights(centred(row, centre)), centre))
         return cls(runs, logs.shape[:-1])
+
+    @classmethod
+    def from_values(cls, values: Floats) -> "TreeRuns":
+        """Plant trees of these values, [..., K]."""
+        runs = []
+        for row in _rows(values):
+            runs.append(TreeRun(LazyWeights(row), centre=0.0))
+        return cls(runs, values.shape[:-1])
 
     @classmethod
     def from_state(cls, state: Any, logs: Floats) -> "TreeRuns":
@@ -125,7 +133,7 @@ class TreeRuns:
             found = check_numbers("values of the tree in the state", state["values"], logs.shape)
             values = np.ascontiguousarray(found, dtype=np.float64).reshape(-1, logs.shape[-1])
         runs = []
-        for index, row in enumerate(logs.reshape(-1, logs.shape[-1])):
+        for index, row in enumerate(_rows(logs)):
             centre, scale, shift, limit = (numbers[name][index] for name in NUMBERS)
             own = centred(row, centre) if values is None else values[index]
             run = TreeRun(LazyWeights(own, scale, shift, limit), centre)
@@ -186,10 +194,20 @@ class TreeRuns:
 
     def put_logs(self, clients: Ints, logs: Floats) -> None:
         """Set the log-weights [..., n] of some clients [..., n]."""
-        size = clients.shape[-1]
-        rows = zip(self.runs, clients.reshape(-1, size), logs.reshape(-1, size), strict=True)
+        rows = zip(self.runs, _rows(clients), _rows(logs), strict=True)
         for run, own, values in rows:
             run.weights.put(own, centred(values, run.centre))
+
+    def put(self, clients: Ints, values: Floats) -> None:
+        """Set the values [..., n] of some clients [..., n]."""
+        rows = zip(self.runs, _rows(clients), _rows(values), strict=True)
+        for run, own, new in rows:
+            run.weights.put(own, new)
+
+    def set_shift(self, shift: float) -> None:
+        """Set what every weight has beside its value."""
+        for run in self.runs:
+            run.weights.shift = shift
 
     def charge(self, clients: Ints, charge: Floats, log_cap: Floats, share: float) -> None:
         """Update every run robustly.
@@ -200,9 +218,8 @@ class TreeRuns:
             log_cap: Logarithm of the cap of each run, [...].
             share: Share of the weight that is spread over all clients, above 0.
         """
-        size = clients.shape[-1]
         caps = log_cap.reshape(-1).tolist()
-        rows = zip(clients.reshape(-1, size), charge.reshape(-1, size), caps, strict=True)
+        rows = zip(_rows(clients), _rows(charge), caps, strict=True)
         for run, (own, lost, cap) in zip(self.runs, rows, strict=True):
             run.charge(own, lost, cap, share)
 
@@ -211,6 +228,11 @@ class TreeRuns:
         if self.batch:
             return np.stack(parts)
         return np.asarray(parts[0])
+
+
+def _rows(values: Any) -> Any:
+    """Return the values [..., n] with one axis of runs, [S, n]."""
+    return values.reshape(-1, values.shape[-1])
 
 
 def centred(logs: Floats, centre: float) -> Floats:
