@@ -28,5 +28,5 @@ if __name__ == "__main__":
     for arguments in commands():
         subprocess.run([fedcohort, *arguments], cwd=ROOT, check=True)
     list_runs.REPORT.write_text(list_runs.write(), encoding="utf-8")
-    for page in fill_pages.PAGES:
+    for page in (*fill_pages.PAGES, *fill_pages.QUOTING):
         page.write_text(fill_pages.fill(page), encoding="utf-8")

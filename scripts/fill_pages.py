@@ -6,7 +6,8 @@ A page says which table it shows, and this script copies it:
     <!-- end -->
 
 The parts are a report, relative to the page, the heading of a table in it, the columns to show
-("all" for all) and, if not all rows, a column with the value that rows must have. `python
+("all" for all; "CEP=updates" gives one
+another heading and leaves out brackets and marks) and, if not all rows, a column with the value that rows must have. `python
 scripts/fill_pages.py` fills all pages; a test checks that nothing changes.
 """
 
@@ -15,6 +16,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "DEVIATIONS.md", *sorted((ROOT / "results").glob("*.md"))]
+QUOTING = [ROOT / "README.md", ROOT / "docs/concepts/when-selection-matters.md"]
+MARKS = re.compile(r" \([^)]*\)|[?*]")
 BLOCK = re.compile(r"<!-- table: (?P<what>[^>]+?) -->\n(?P<rows>.*?)<!-- end -->", re.DOTALL)
 
 Rows = list[list[str]]
@@ -46,10 +49,13 @@ def choose(rows: Rows, columns: str, condition: str) -> Rows:
         ValueError: If the table has no such column, or no row is left.
     """
     head = rows[0]
-    names = head
+    headings = {name: name for name in head}
     if columns != "all":
-        names = [name.strip() for name in columns.split(";")]
-    for name in names:
+        headings = {}
+        for column in columns.split(";"):
+            name, _, heading = column.strip().partition("=")
+            headings[name] = heading or name
+    for name in headings:
         if name not in head:
             raise ValueError(f"columns must be some of {head}, got {name!r}")
     chosen = []
@@ -57,10 +63,17 @@ def choose(rows: Rows, columns: str, condition: str) -> Rows:
         values = dict(zip(head, row, strict=True))
         column, _, wanted = condition.partition("=")
         if not condition or values[column] == wanted:
-            chosen.append([values[name] for name in names])
+            chosen.append([_cell(values[name], name != headings[name]) for name in headings])
     if not chosen:
         raise ValueError(f"a condition must leave rows, got {condition!r}")
-    return [names, *chosen]
+    return [list(headings.values()), *chosen]
+
+
+def _cell(text: str, is_plain: bool) -> str:
+    """Return the text of a cell, without brackets and marks if it is to be plain."""
+    if is_plain:
+        return MARKS.sub("", text)
+    return text
 
 
 def write_table(rows: Rows) -> str:
@@ -84,5 +97,5 @@ def fill(page: Path) -> str:
 
 
 if __name__ == "__main__":
-    for path in PAGES:
+    for path in (*PAGES, *QUOTING):
         path.write_text(fill(path), encoding="utf-8")

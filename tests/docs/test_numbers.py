@@ -40,7 +40,9 @@ def shown_numbers(page):
     return known
 
 
-@pytest.mark.parametrize("page", fill_pages.PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [*fill_pages.PAGES, *fill_pages.QUOTING], ids=lambda page: page.name
+)
 def test_tables_of_a_page_are_those_of_the_reports(page):
     assert fill_pages.fill(page) == page.read_text(encoding="utf-8")
 
@@ -73,6 +75,9 @@ def test_a_table_that_is_not_there_is_an_error(tmp_path):
     report.write_text("# r\n\n## Summary\n\n| a | b |\n| --- | --- |\n| 1 | x |\n| 2 | y |\n")
     rows = fill_pages.read_table(report, "Summary")
     assert fill_pages.choose(rows, "b", "a=2") == [["b"], ["y"]]
+    marked = [["a"], ["121 (−10)*"], ["65.00?"]]
+    assert fill_pages.choose(marked, "a=paper", "") == [["paper"], ["121"], ["65.00"]]
+    assert fill_pages.choose(marked, "a", "") == marked
     for title, columns, condition in (("None", "all", ""), ("Summary", "c", "")):
         with pytest.raises(ValueError, match="must"):
             fill_pages.choose(fill_pages.read_table(report, title), columns, condition)
