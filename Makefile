@@ -74,7 +74,7 @@ $(VENV)/.ready-flower: $(BIN)/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.ready-test: $(BIN)/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[learning,plots,flower,ray,tracking,mlflow,dev,docs]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[learning,plots,flower,ray,tracking,mlflow,wandb,prometheus,dev,docs]'
 	touch $@
 
 clean:

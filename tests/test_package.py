@@ -18,6 +18,8 @@ HEAVY = (
     "pandas",
     "mlflow",
     "tensorboardX",
+    "wandb",
+    "prometheus_client",
 )
 
 
@@ -48,6 +50,7 @@ def test_importing_the_command_line_loads_neither_a_learning_nor_a_drawing_libra
         "pandas",
         "mlflow",
         "tensorboardX",
+        "wandb",
     }.isdisjoint(modules)
 
 

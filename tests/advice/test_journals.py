@@ -161,3 +161,11 @@ def test_an_old_journal_without_checksums_is_read(tmp_path):
     path = write(tmp_path, [])
     path.write_text("".join(json.dumps(row) + "\n" for row in make_rows(2)))
     assert read_journal(tmp_path).num_rounds == 2
+
+
+def test_clients_that_a_closed_round_did_not_wait_for_are_left_out_and_said(tmp_path):
+    write(tmp_path, make_rows(3, b=Verdict("unneeded", "enough others had answered")), "auto")
+    log = read_log(tmp_path)
+    assert log.arrived.tolist() == [True] * 3
+    assert log.deadline is None
+    assert any("3 questions are left out, because their rounds closed" in x for x in log.notes)

@@ -13,13 +13,14 @@ from fedcohort.flower import (
     clients,
     grid,
     identity,
+    late,
     puller,
     superlink,
     training,
     workers,
 )
 
-SERVER_MODULES = (availability, clients, grid, identity, puller, superlink, training, workers)
+SERVER_MODULES = (availability, clients, grid, identity, late, puller, superlink, training, workers)
 
 QUICKSTART = Path(__file__).parents[2] / "examples" / "flower-quickstart"
 sys.path.append(str(QUICKSTART))  # for `local_federation`

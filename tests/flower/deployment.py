@@ -43,12 +43,13 @@ DEADLINE = 20.0
 SLACK = 2.0
 TABLES = ("message_ins", "message_res", "objects", "run_objects", "object_children")
 CLIENTS = {
-    "0": {"number": 1.0, "examples": 10},
-    "1": {"number": 2.0, "examples": 20},
-    "2": {"number": 4.0, "examples": 30, "behaviour": "slow|"},
+    "0": {"number": 1.0, "examples": 10, "region": "eu"},
+    "1": {"number": 2.0, "examples": 20, "region": "eu"},
+    "2": {"number": 4.0, "examples": 30, "region": "eu", "behaviour": "slow|", "lags": "late"},
     "3": {
         "number": 8.0,
         "examples": 40,
+        "region": "us",
         "behaviour": "nan|shape|raise|schema",
         "dies": "|slow|",
         "hostile": "dimension",

@@ -13,6 +13,7 @@ from deployment import (
     FOUR,
     SLACK,
     Run,
+    apps,
     assert_all_ended,
     assert_model,
     assert_nothing_left,
@@ -241,6 +242,34 @@ def test_a_killed_superlink_is_started_again_and_the_run_resumes(lab, tmp_path):
     np.testing.assert_array_equal(run.saved()["selector"]["log_weights"], whole.log_weights)
     assert online(lab) == listed, "the nodes came back as they were"
     assert_nothing_left(lab)
+
+
+def test_a_round_closes_early_its_deadline_adapts_and_only_the_eligible_are_asked(lab, tmp_path):
+    """Client 2 answers eight seconds after the others, and client 3 is in another region."""
+    config = {"clients": 3, "rounds": 5, "seed": 2, "trouble": "lags", "eligible": "eu"}
+    config |= {"enough": 2, "auto": True, "deadline": 40.0}
+    with Run(lab, tmp_path, config) as run:
+        assert run.end() == "finished:completed", run.log()
+
+    rows = run.rows
+    assert run.saved()["registry"]["names"] == ["0", "1", "2"], "client 3 has no index"
+    assert fates(rows[0]) == {"0": "arrived", "1": "arrived", "2": "unneeded"}
+    for row in rows:
+        assert row["arrived"] >= 2
+        assert row["seconds"] < row["deadline"] - 1, "nobody waits for the deadline"
+        assert {"arrived", "unneeded"} >= set(fates(row).values())
+    late = [entry for row in rows for entry in row.get("late", [])]
+    assert late, "the late answer is noticed"
+    assert {(entry["client"], entry["status"]) for entry in late} == {("2", "late")}
+    assert min(entry["seconds"] for entry in late) > 8.0
+    assert [row["deadline"] for row in rows[:2]] == [40.0, 40.0], "two answers are too few"
+    assert 5.0 <= rows[-1]["deadline"] < 40.0
+    assert run.saved()["replies"]["deadlines"]["deadline"] == pytest.approx(
+        rows[-1]["deadline"], abs=1e-3
+    )
+    assert_model(run, averaged(rows, CLIENTS))
+    assert_replayed(run, rows, 3, 2)
+    until(lambda: not apps(lab), "the last late answer", run.log, 20.0)
 
 
 def by_fedvarp(rows):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fedcohort.flower import DeadlineGrid
 from fedcohort.flower import grid as grid_module
 from fedcohort.flower.errors import NOT_TAKEN
-from fedcohort.flower.grid import RestrictedGrid
+from fedcohort.flower.forwarding import RestrictedGrid
 from fedcohort.flower.verdicts import verdict_of_error
 
 QUICK = settings(

@@ -32,7 +32,7 @@ from helpers import (
 )
 
 from fedcohort.flower import CohortStrategy
-from fedcohort.flower.grid import RestrictedGrid
+from fedcohort.flower.forwarding import RestrictedGrid
 
 
 @pytest.mark.parametrize("name", STOCK)

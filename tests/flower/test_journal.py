@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from fedcohort.flower.journal import SCALARS, Journal, Totals, round_row
+from fedcohort.flower.journal import Journal, Totals, round_row
 from fedcohort.flower.verdicts import Verdict
 
 ARRIVED, LOST = Verdict("arrived", seconds=1.25), Verdict("lost", "no answer by the deadline")
@@ -166,65 +166,5 @@ def test_a_new_run_begins_with_an_empty_journal(tmp_path):
 
 def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    journal = Journal(None, tensorboard=True)
-    journal.write(rows(1)[0])
-    journal.close()
+    Journal(None).write(rows(1)[0])
     assert list(tmp_path.iterdir()) == []
-
-
-def scalars_in(folder):
-    reading = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    events = reading.EventAccumulator(str(folder / "tensorboard"), size_guidance={"scalars": 0})
-    events.Reload()
-    return {
-        tag: [(event.step, event.value) for event in events.Scalars(tag)]
-        for tag in events.Tags()["scalars"]
-    }
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning:tensorboard")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning:tensorboardX")
-def test_tensorboard_reads_back_the_rows(tmp_path):
-    pytest.importorskip("tensorboardX")
-    journal = Journal(tmp_path, tensorboard=True)
-    told = rows(1, 2, 3, probabilities={"a": 0.25, "b": 0.75})
-    for row in told:
-        journal.write(row)
-    journal.close()
-    read = scalars_in(tmp_path)
-    assert set(read) == {*(f"round/{name}" for name in SCALARS), "probability/a", "probability/b"}
-    for name in SCALARS:
-        assert read[f"round/{name}"] == [
-            (row["round"], pytest.approx(row[name], rel=1e-6)) for row in told
-        ]
-    assert read["probability/b"] == [(1, 0.75), (2, 0.75), (3, 0.75)]
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning:tensorboard")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning:tensorboardX")
-def test_tensorboard_shows_a_round_that_is_played_again_once(tmp_path):
-    pytest.importorskip("tensorboardX")
-    first = Journal(tmp_path, tensorboard=True)
-    for row in rows(1, 2, 3):
-        first.write(row)
-    first.close()
-    (events,) = (
-        tmp_path / "tensorboard"
-    ).iterdir()  # named by the second; a crash and a restart take longer
-    events.rename(events.with_name("events.out.tfevents.1000000000.host"))
-    again = Journal(tmp_path, done=2, tensorboard=True)
-    row = {**rows(3)[0], "cep": 99}
-    again.write(row)
-    again.close()
-    assert [step for step, _ in scalars_in(tmp_path)["round/cep"]] == [1, 2, 3]
-    assert scalars_in(tmp_path)["round/cep"][-1] == (3, 99.0)
-
-
-def test_tensorboard_without_its_package_says_what_to_install(tmp_path, monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "tensorboardX", None)
-    with pytest.raises(
-        ValueError, match=r"tensorboard needs tensorboardX: pip install 'fedcohort\[tracking\]'"
-    ):
-        Journal(tmp_path, tensorboard=True)

@@ -68,7 +68,7 @@ def test_fewer_than_enough_are_not_asked(clock, tmp_path, enough):
             clock.after(20.0, lambda: grid.join(501, learner(1)))
             clock.after(40.0, lambda: grid.join(502, learner(2)))
 
-    strategy = cohort_strategy(folder=tmp_path, num_clients=3, enough=enough)
+    strategy = cohort_strategy(folder=tmp_path, num_clients=3, least_clients=enough)
     strategy.start(grid, initial(), num_rounds=2, evaluate_fn=evaluate)
     second = journal(tmp_path)[1]
     assert len(second["asked"]) == enough
@@ -125,10 +125,12 @@ def test_a_round_with_its_look_at_the_nodes_takes_at_most_two_seconds_more_than_
 
 
 def test_enough_and_pause_are_checked(clock):
-    with pytest.raises(ValueError, match="enough must be a whole number between 1 and 4, got 5"):
-        cohort_strategy(num_clients=4, enough=5)
-    with pytest.raises(ValueError, match="enough must be a whole number at least 1, got 0"):
-        cohort_strategy(enough=0)
+    with pytest.raises(
+        ValueError, match="least_clients must be a whole number between 1 and 4, got 5"
+    ):
+        cohort_strategy(num_clients=4, least_clients=5)
+    with pytest.raises(ValueError, match="least_clients must be a whole number at least 1, got 0"):
+        cohort_strategy(least_clients=0)
     with pytest.raises(ValueError, match="pause must be a finite number above 0, got 0"):
         cohort_strategy(pause=0)
 

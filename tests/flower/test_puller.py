@@ -10,7 +10,7 @@ from remote import RemoteGrid
 
 from fedcohort.flower import DeadlineGrid
 from fedcohort.flower.clients import ClientRegistry
-from fedcohort.flower.grid import RestrictedGrid
+from fedcohort.flower.forwarding import RestrictedGrid
 from fedcohort.flower.verdicts import verdict_of_error
 
 MOST_THREADS = 14  # 1 call and 8 downloads of a round, 2 listings, 1 identity and 2 downloads

@@ -102,8 +102,13 @@ class TwoVerbs:
             {"selector": make_selector("rpow-d", Federation(6, 3, rng=0, horizon=1))},
             "loss_key must name the loss",
         ),
-        ({"selector": "oort"}, "not the name 'oort', where data_sizes must be given"),
-        ({"selector": "optimal"}, "not the name 'optimal', where data_sizes must be given"),
+        (
+            {"selector": "oort"},
+            "data_sizes must be given for 'oort': numbers of samples by name of the client, "
+            "or 'replies' for those that clients declare; got None",
+        ),
+        ({"selector": "optimal"}, "data_sizes must be given for 'optimal': numbers of samples"),
+        ({"selector": "f3ast"}, "data_sizes must be given for 'f3ast': numbers of samples"),
         (
             {"selector": "cs-ucb", "deadline": None},
             "selector must be an object, not the name 'cs-ucb', where deadline must be given",
@@ -112,13 +117,20 @@ class TwoVerbs:
             {"selector": Oort(6, 3, data_sizes=np.ones(6), rng=0)},
             "loss_key must name the loss that clients report, .* got None",
         ),
+        ({"selector": "clustered"}, "data_sizes must be given for 'clustered': numbers of samples"),
         (
-            {"selector": "over-selection"},
-            "selector must not need rounds that close before the deadline, .* got over-selection",
+            {"selector": "cs-ucb", "deadline": "auto"},
+            "deadline must be a number for 'cs-ucb', which compares times with it, got one that",
+        ),
+        ({"data_sizes": [1, 2]}, r"data_sizes must be numbers of samples by name .*, got \[1, 2\]"),
+        ({"data_sizes": {"a": 0}}, "data_sizes of a must be between 1.0 and .*, got 0"),
+        (
+            {"selector": "mine.py:Oldest"},
+            "selector 'mine.py:Oldest' must be in a file that is there",
         ),
         (
-            {"selector": "clustered"},
-            "selector must be an object, not the name 'clustered', where data_sizes must be given",
+            {"aggregation": "mine.py:Rule"},
+            "aggregation 'mine.py:Rule' must be in a file that is there",
         ),
         (
             {"selector": None},
@@ -131,7 +143,7 @@ class TwoVerbs:
         ),
         ({"limits": 50}, "limits must be Limits, got 50"),
         ({"folder": "taken"}, "folder must be a folder, got taken, where taken is a file"),
-        ({"deadline": "60"}, "deadline must be a finite number above 0, got '60'"),
+        ({"deadline": "60"}, "deadline must be a number, a function or 'auto', got '60'"),
     ],
 )
 def test_what_would_end_the_first_round_is_refused_before_it(tmp_path, monkeypatch, wrong, message):

@@ -8,7 +8,7 @@ from fakes import FakeClient, FakeGrid, federation
 from flwr.app import Message
 from helpers import cohort_strategy, initial, journal, refresh_often
 
-from fedcohort.flower import DeadlineGrid, run
+from fedcohort.flower import DeadlineGrid, checkpoint
 from fedcohort.flower.clients import ClientRegistry
 from fedcohort.flower.flwr_internals import check_flower
 from fedcohort.lab.folder import load_journal
@@ -17,7 +17,7 @@ Usage = namedtuple("Usage", ["total", "used", "free"])
 
 
 def test_a_full_folder_is_noticed_before_clients_are_waited_for(clock, tmp_path, monkeypatch):
-    monkeypatch.setattr(run, "disk_usage", lambda folder: Usage(100, 90, 10))
+    monkeypatch.setattr(checkpoint, "disk_usage", lambda folder: Usage(100, 90, 10))
     start = clock.now
     with pytest.raises(ValueError, match=r"folder must have room for [\d,]+ bytes, got .* 10 free"):
         cohort_strategy(folder=tmp_path).start(FakeGrid(clock), initial())
@@ -28,7 +28,7 @@ def test_a_read_only_folder_is_noticed_before_clients_are_waited_for(clock, tmp_
     def refuse(path, content):
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr(run.Path, "write_bytes", refuse)
+    monkeypatch.setattr(checkpoint.Path, "write_bytes", refuse)
     start = clock.now
     with pytest.raises(ValueError, match=r"folder must be one to write to, got .*Read-only"):
         cohort_strategy(folder=tmp_path).start(FakeGrid(clock), initial())

@@ -44,7 +44,7 @@ def test_a_second_start_counts_anew(clock):
         ({"cohort_size": True}, "cohort_size must be a whole number at least 1, got True"),
         ({"deadline": 0.0}, "deadline must be a finite number above 0, got 0.0"),
         ({"deadline": inf}, "deadline must be a finite number above 0, got inf"),
-        ({"deadline": "soon"}, "deadline must be a finite number above 0, got 'soon'"),
+        ({"deadline": "soon"}, "deadline must be a number, a function or 'auto', got 'soon'"),
         ({"seed": -1}, "seed must be a whole number at least 0, got -1"),
         ({"num_clients": 2}, "num_clients must be a whole number at least 3, got 2"),
         (
@@ -52,8 +52,8 @@ def test_a_second_start_counts_anew(clock):
             "aggregation must be one of wrapped, paper, normalised, .*, got 'mean'",
         ),
         ({"wait": 0}, "wait must be a finite number above 0, got 0"),
-        ({"resume": True}, "folder must be given for resume and tensorboard, got None"),
-        ({"tensorboard": True}, "folder must be given for resume and tensorboard, got None"),
+        ({"resume": True}, "folder must be given for resume and log, got None"),
+        ({"tensorboard": True}, "folder must be given for resume and log, got None"),
     ],
 )
 def test_a_bad_argument_is_named_with_its_bound_and_its_value(options, message):
@@ -127,7 +127,7 @@ def test_a_run_that_ends_by_an_exception_is_cleaned_up(clock, when):
     closed = []
 
     def evaluate(round, arrays):
-        run.training.journal.close = lambda: closed.append(True)
+        run.training.on_row.__self__.close = lambda: closed.append(True)
         if round == when:
             raise KeyError("the user's own evaluation")
 

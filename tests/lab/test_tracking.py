@@ -1,5 +1,6 @@
 """Scalars of a comparison, read back with the real libraries."""
 
+import json
 import os
 import sys
 from importlib.util import find_spec
@@ -66,18 +67,37 @@ def mlflow(folder):
     }
 
 
-READ = {"tensorboard": tensorboard, "mlflow": mlflow}
+def wandb(folder):
+    """Read what W&B keeps offline, with its own reader."""
+    from wandb.proto.wandb_internal_pb2 import Record
+    from wandb.sdk.internal.datastore import DataStore
+
+    own = json.loads((folder / "wandb.json").read_text())[GROUP]
+    found = {}
+    for path in sorted(folder.glob(f"wandb/offline-run-*-{own}/run-*.wandb")):
+        store = DataStore()
+        store.open_for_scan(str(path))
+        while (data := store.scan_data()) is not None:
+            items = Record.FromString(data).history.item
+            values = {".".join(i.nested_key) or i.key: json.loads(i.value_json) for i in items}
+            for tag in values.keys() - {"round"}:
+                found.setdefault(tag, {})[values.get("round")] = values[tag]
+    return found
+
+
+READ = {"tensorboard": tensorboard, "mlflow": mlflow, "wandb": wandb}
 
 
 @pytest.fixture(params=READ)
 def kind(request, monkeypatch):
-    module = {"tensorboard": "tensorboardX", "mlflow": "mlflow"}[request.param]
+    module = {"tensorboard": "tensorboardX"}.get(request.param, request.param)
     if find_spec(module) is None and not os.environ.get("CI"):
         pytest.skip(
             f"NOT INSTALLED: {module}, so logging to it is not tested: "
-            "pip install -e '.[tracking,mlflow,dev]'"
+            "pip install -e '.[tracking,mlflow,wandb,dev]'"
         )
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.setenv("WANDB_MODE", "offline")
     return request.param
 
 
@@ -105,7 +125,7 @@ def test_there_is_a_run_for_every_scheme_and_kind_of_run():
     [
         (
             ("--log", "tensorbord"),
-            "log must be one of tensorboard, mlflow, got 'tensorbord'; did you mean 'tensorboard'",
+            "log must be one of tensorboard, mlflow, wandb, got 'tensorbord'; did you mean",
         ),
         (("--log", "mlflow"), "log mlflow needs mlflow: pip install 'fedcohort[mlflow]'"),
     ],

@@ -212,6 +212,38 @@ def test_the_modes_are_measured_without_empty_slots(monkeypatch):
     assert made == [4 * len(TRAIN)]  # every client of four runs
 
 
+def test_a_device_out_of_memory_gets_fewer_slots_and_the_same_result(monkeypatch):
+    tried = []
+
+    class Small(BatchedTrainer):
+        def train(self, models, jobs):
+            tried.append(self.slots)
+            if self.slots > 2:
+                raise torch.OutOfMemoryError("no room")
+            return super().train(models, jobs)
+
+    cohorts = everyone([0, 1, 2, 3], [3, 2, 1, 0])
+    plain = make_engine("together")
+    expected = plain.train(0, *cohorts)
+    monkeypatch.setattr("fedcohort.learning.engine.BatchedTrainer", Small)
+    engine = make_engine("together")
+    engine.slots = 64
+    got = engine.train(0, *cohorts)
+    assert tried == [64, 4, 2]  # half of the slots that the eight jobs could take, and so on
+    assert engine.slots == 2
+    torch.testing.assert_close(engine.models, plain.models)
+    np.testing.assert_allclose(got.loss, expected.loss, rtol=1e-5)
+
+
+def test_a_device_without_room_for_one_client_says_so(monkeypatch):
+    def full(self, models, jobs):
+        raise torch.OutOfMemoryError("no room")
+
+    monkeypatch.setattr(BatchedTrainer, "train", full)
+    with pytest.raises(torch.OutOfMemoryError, match="no room"):
+        make_engine("together").train(0, *everyone([0, 1], [2, 3]))
+
+
 @both_modes
 def test_batches_depend_on_seed_round_and_client_and_not_on_who_else_is_asked(mode):
     def losses(round, clients, seed=0):

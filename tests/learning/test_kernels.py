@@ -18,8 +18,9 @@ if not os.environ.get("CI"):  # there it must be
     )
 
 from fedcohort.learning import layers
-from fedcohort.learning.kernels import patches
-from fedcohort.learning.layers import ChannelsLastMaxPool2d, _patches, _replacement
+from fedcohort.learning.kernels.patches import patches
+from fedcohort.learning.kernels.strips import strips
+from fedcohort.learning.layers import ChannelsLastMaxPool2d, _patches, _replacement, _strips
 from fedcohort.learning.models import Cnn, make_model
 from fedcohort.learning.sgd import Sgd, make_batched_step, make_gradients
 from fedcohort.learning.weights import flat_weights
@@ -114,6 +115,21 @@ def test_patches_of_many_batches_at_once_equal_a_loop_over_them():
     torch.testing.assert_close(together, torch.stack([patches(part, 3, 2, 1, 1) for part in x]))
 
 
+@settings(max_examples=25, deadline=None)
+@given(
+    width=st.integers(1, 4),
+    shape=st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(4, 9), st.integers(1, 5)),
+)
+def test_strips_equal_those_of_plain_operations_in_value_and_slope(width, shape):
+    torch.manual_seed(0)
+    x = torch.randn(shape)
+    by = torch.randn(9**5).double()
+    expected, slope = value_and_slope(lambda x: _strips(x, width, 1), x, by)
+    got, its_slope = value_and_slope(lambda x: strips(x, width), x, by)
+    assert torch.equal(got, expected)
+    torch.testing.assert_close(its_slope, slope)
+
+
 @pytest.mark.parametrize(
     "options", [{"padding": 1}, {"dilation": 2}, {"return_indices": True}], ids=str
 )
@@ -136,30 +152,38 @@ def test_a_step_of_many_models_with_the_kernels_equals_one_without(monkeypatch, 
     weights = flat_weights(module) + 0.01 * torch.randn(models, flat_weights(module).numel())
     state = (
         weights,
+        weights,
         torch.randn_like(weights),
         torch.zeros_like(weights),
         torch.tensor([0.0, 0.5, 1.0]),
+        torch.zeros(models),
     )
     data = (
-        torch.randn(models, batch, 3, 24, 24),
-        torch.randint(0, 10, (models, batch)),
-        torch.ones(models, batch),
+        torch.randn(20, 3, 24, 24),
+        torch.randint(0, 10, (20,)),
+        torch.randint(0, 20, (models, batch)),
     )
 
-    def take(step):
-        """Take a step from copies: a step changes the state in place."""
-        return step(*(part.clone() for part in state), *data)
+    def after(step):
+        own = [part.clone() for part in state]
+        own[1] = own[0]  # in float32 the rounded weights are the weights
+        step(*own, *data)
+        return own
 
-    expected = take(make_batched_step(module, Sgd(), torch.float32))
+    expected = after(make_batched_step(module, Sgd()))
     monkeypatch.setattr(layers, "has_kernels", lambda x: True)
-    step = make_batched_step(module, Sgd(), torch.float32)
-    torch.testing.assert_close(take(step), expected)
-    gradients = make_gradients(module, torch.float32)
-    traced = make_fx(gradients)(weights, *data)  # what the compiler is given
+    step = make_batched_step(module, Sgd())
+    torch.testing.assert_close(after(step), expected)
+    x, y, samples = data
+    batch = (weights, x[samples], y[samples], torch.ones(samples.shape))
+    gradients = make_gradients(module)
+    traced = make_fx(gradients, tracing_mode="fake")(*batch)  # what the compiler is given
     used = {str(node.target) for node in traced.graph.nodes if "fedcohort" in str(node.target)}
     assert used == {
         "fedcohort.patches.default",
+        "fedcohort.strips.default",
+        "fedcohort.strips_slope.default",
         "fedcohort.max_pool.default",
         "fedcohort.max_pool_slope.default",
     }
-    torch.testing.assert_close(traced(weights, *data), gradients(weights, *data))
+    torch.testing.assert_close(traced(*batch), gradients(*batch))

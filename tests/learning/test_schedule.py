@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcohort.learning.schedule import draw_batches, schedule_jobs
+from fedcohort.learning.schedule import draw_batches, schedule_jobs, schedule_tightly
 
 QUICK = settings(max_examples=100, deadline=None)
 
@@ -103,3 +103,33 @@ def test_every_sample_is_equally_likely_to_come_first():
     first = np.array([draw_batches(np.arange(5), 1, 2, rng)[0, 0] for _ in range(draws)])
     error = 5 * np.sqrt(0.2 * 0.8 / draws)  # five standard errors
     assert (np.abs(np.bincount(first, minlength=5) / draws - 0.2) <= error).all()
+
+
+JOBS = st.lists(st.integers(1, 40), min_size=1, max_size=60)
+
+
+@given(steps=JOBS, most=st.integers(1, 30), multiple=st.sampled_from([1, 4]))
+def test_tight_schedules_have_no_more_slots_than_allowed_and_hardly_more_than_needed(
+    steps, most, multiple
+):
+    schedule = schedule_tightly(np.array(steps), most, multiple)
+    assert schedule.slots <= most
+    needed = -(-sum(steps) // max(steps))
+    coarse = max(multiple, needed / 20)
+    assert schedule.slots < needed + 3 * coarse
+    fewest = schedule_jobs(np.array(steps), min(most, needed))
+    if multiple == 1:
+        assert schedule.slots * schedule.length <= fewest.slots * fewest.length
+    if multiple > 1 and schedule.slots < most:
+        assert schedule.slots % multiple == 0
+
+
+def test_of_the_papers_round_less_than_a_20th_is_idle():
+    # 28 runs ask 20 clients each, which train 1 to 4 epochs of 12 steps; about half arrive.
+    rng = np.random.default_rng(0)
+    idle = []
+    for _ in range(50):
+        steps = 12 * rng.integers(1, 5, rng.binomial(560, 0.5))
+        schedule = schedule_tightly(steps, 560, multiple=4)
+        idle.append(1 - steps.sum() / (schedule.slots * schedule.length))
+    assert np.mean(idle) < 0.05

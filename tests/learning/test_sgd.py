@@ -35,21 +35,25 @@ def test_the_fedprox_step_follows_the_gradient_of_the_whole_objective():
     weights = torch.randn(MODELS, size)
     anchor = torch.randn(MODELS, size)
     mu = torch.tensor([0.0, 0.7, 5.0])
-    x = torch.randn(MODELS, BATCH, 5)
-    y = torch.randint(CLASSES, (MODELS, BATCH))
+    x = torch.randn(20, 5)
+    y = torch.randint(CLASSES, (20,))
+    samples = torch.randint(20, (MODELS, BATCH))
+    samples[1, 2:] = -1  # a short batch
+    moved = weights.clone()
     velocity = torch.zeros_like(weights)
-    counts = torch.ones(MODELS, BATCH)
+    loss = torch.full((MODELS,), 2.0)
 
-    step = make_batched_step(module, Sgd(0.1, 0.9, BATCH), torch.float32)
-    moved, velocity, loss = step(weights.clone(), velocity, anchor, mu, x, y, counts)
+    step = make_batched_step(module, Sgd(0.1, 0.9, BATCH))
+    step(moved, moved, velocity, anchor, mu, loss, x, y, samples)
 
     for model in range(MODELS):
         free = weights[model].clone().requires_grad_(True)
-        logits = torch.func.functional_call(module, named_weights(free, module), (x[model],))
-        fit = cross_entropy(logits, y[model])
+        own = samples[model][samples[model] >= 0]
+        logits = torch.func.functional_call(module, named_weights(free, module), (x[own],))
+        fit = cross_entropy(logits, y[own])
         objective = fit + mu[model] / 2 * ((free - anchor[model]) ** 2).sum()
         (gradient,) = torch.autograd.grad(objective, free)
         torch.testing.assert_close(velocity[model], gradient)
         torch.testing.assert_close(moved[model], weights[model] - 0.1 * gradient)
         # The step reports the loss alone, without FedProx's term.
-        torch.testing.assert_close(loss[model], fit.detach())
+        torch.testing.assert_close(loss[model], 2.0 + fit.detach())

@@ -267,13 +267,13 @@ def threads_at_work(monkeypatch, work_per_thread, count=2):
     module, x, y, models, jobs = problem(mlp, *CASES["many more jobs than slots"])
     trainer = BatchedTrainer(Workers(module, count), x, y, SGD, 4)
     threads = set()
-    step = trainer._step
+    own_slots = trainer._own_slots
 
-    def recorded_step():
+    def recorded_slots(*args):
         threads.add(get_ident())
-        return step()
+        return own_slots(*args)
 
-    monkeypatch.setattr(trainer, "_step", recorded_step)
+    monkeypatch.setattr(trainer, "_own_slots", recorded_slots)
     change, loss = by_hand(module, x, y, models, jobs)
     assert_same(trainer.train(models, jobs), change, loss)
     return threads

@@ -32,7 +32,6 @@ def test_on_a_gpu_memory_is_the_limit(monkeypatch):
     for name, value in free.items():
         monkeypatch.setattr(torch.cuda, name, lambda device, value=value: value)
     gpu = torch.device("cuda")
-    assert suitable_slots(100.0, np.array([1]), gpu, bytes_per_slot=1) == 64  # 0.7 of 100 is 70
-    assert (
-        suitable_slots(100.0, np.array([1]), gpu, bytes_per_slot=150) == 40
-    )  # 0.6 of 6,000 free and 4,000 kept is 6,000
+    assert suitable_slots(100.0, np.array([1]), gpu, bytes_per_slot=1) == 96  # those asked
+    # 0.6 of 6,000 free and 4,000 kept is 6,000.
+    assert suitable_slots(100.0, np.array([1]), gpu, bytes_per_slot=150) == 40

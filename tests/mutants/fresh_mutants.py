@@ -122,7 +122,7 @@ MUTANTS = (
     Mutant(
         "unknown outcomes count as sent",
         "flower/journal.py",
-        'sum(verdict.status != "unknown" for verdict in verdicts)',
+        'sum(verdict.status not in ("unknown", "unneeded") for verdict in verdicts)',
         "len(verdicts)",
         FLOWER,
     ),

@@ -9,6 +9,7 @@ from fedcohort.advice.log import ARRIVED, FederationLog, Question, make_log
 from fedcohort.lab import folder as run_folder
 
 UNKNOWN = "unknown"  # the SuperLink had trouble; nobody knows what the client did
+UNNEEDED = "unneeded"  # the round closed with enough answers before the client could answer
 LATE = {"stopped": 1.0, "failed": 0.0, "rejected": 0.0, "lost": nan}
 SLACK = 2.0  # seconds that a round may take beyond its deadline
 Row = Mapping[str, Any]
@@ -36,12 +37,15 @@ def read_journal(folder: Path) -> FederationLog:
 
     questions: list[Question] = []
     unknown = 0
+    unneeded = 0
     strangers = []
     for row in rows:
         table = row["probabilities"]
         for asked in row["asked"]:
             if asked["status"] == UNKNOWN:
                 unknown += 1
+            elif asked["status"] == UNNEEDED:
+                unneeded += 1
             elif table is not None and asked["client"] not in table:
                 strangers.append(f"{asked['client']} in round {row['round']}")
             else:
@@ -51,6 +55,11 @@ def read_journal(folder: Path) -> FederationLog:
         notes.append(
             f"{unknown} questions whose answer is unknown, because the server had trouble, are "
             "left out."
+        )
+    if unneeded:
+        notes.append(
+            f"{unneeded} questions are left out, because their rounds closed with enough answers "
+            "before these clients could answer."
         )
     if strangers:
         notes.append(

@@ -107,10 +107,11 @@ def make_engine(model: str, num_runs: int, options: Options) -> Engine:
         train.append(np.arange(first, first + TRAINING_SAMPLES))
         test.append(np.arange(first + TRAINING_SAMPLES, first + SAMPLES))
 
+    tested = np.concatenate(test)
     runs = []
     for seed in range(num_runs):
         epochs = local_epochs(CLIENTS, seed)
-        runs.append(Run(seed, train, np.concatenate(test), epochs, mu=0.5 * (seed % 2)))
+        runs.append(Run(seed, train, tested, epochs, mu=0.5 * (seed % 2)))
     modules = [make_model(model, shape, classes, 0)] * num_runs
     x, y = make_noise(model)
     return Engine(modules, x, y, runs, Sgd(), options)

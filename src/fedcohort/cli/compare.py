@@ -70,7 +70,7 @@ def _compare(
     from fedcohort.reports.pages.comparison import findings
 
     if log is not None:
-        check_choice("log", log, ("tensorboard", "mlflow"))
+        check_choice("log", log, ("tensorboard", "mlflow", "wandb"))
     settings = {}
     if config is not None:
         settings = read_toml(config)
@@ -248,7 +248,7 @@ OWN_FLAGS: dict[str, tuple[Any, Any, Any]] = {  # type, default, option
     "log": (
         str | None,
         None,
-        typer.Option(help="Also log to tensorboard or mlflow."),
+        typer.Option(help="Also log to tensorboard, mlflow or wandb."),
     ),
     "as_json": (
         bool,

@@ -16,15 +16,20 @@ except ModuleNotFoundError as missing:
     ) from missing
 
 from fedcohort.flower.client import Stopped, check_deadline, client_app, force_stop, time_left
+from fedcohort.flower.deadlines import AutoDeadline, RecentTimes
+from fedcohort.flower.eligibility import ClientInfo
 from fedcohort.flower.grid import DeadlineGrid
 from fedcohort.flower.limits import Limits
 from fedcohort.flower.strategy import CohortStrategy
 from fedcohort.flower.volatility import volatility
 
 __all__ = [
+    "AutoDeadline",
+    "ClientInfo",
     "CohortStrategy",
     "DeadlineGrid",
     "Limits",
+    "RecentTimes",
     "Stopped",
     "check_deadline",
     "client_app",

@@ -100,8 +100,8 @@ def wait_for_clients(registry: ClientRegistry, grid: Grid, wanted: int, seconds:
     is_number_announced = len(registry) > 0
     nodes = registry.list_nodes(grid, seconds)
     while monotonic() < end:
-        claims = registry.node_names.claims(nodes)
-        identified = sum(map(len, claims.values()))
+        identified = sum(map(len, registry.node_names.claims(nodes).values()))
+        claims = registry.eligible_claims(nodes)
         if len(claims) >= wanted and (is_number_announced or identified == len(nodes)):
             break
         sleep(max(LOOK_PAUSE, PAUSE_PER_NODE * len(nodes)))
@@ -138,7 +138,7 @@ def wait_for_enough(registry: ClientRegistry, grid: Grid, enough: int, pause: fl
             missing = "the SuperLink does not say who is there"
         if monotonic() - start >= pause:
             raise ValueError(
-                f"pause must be long enough for {enough} clients to be there (enough={enough}), "
+                f"pause must be long enough for {enough} clients to be there (least_clients), "
                 f"got {pause:g} s after which {missing}"
             )
         if not is_pause_logged:

@@ -8,6 +8,7 @@ is in `journal.py`; `fedcohort.lab.folder` knows the names of all files.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import disk_usage
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,30 @@ from flwr.serverapp.strategy import Result
 from fedcohort.flower.models import Model
 from fedcohort.lab import folder as run_folder
 
+CHECKPOINTS = 4  # two generations with what the strategy keeps, about as large as the model each
+SPARE_BYTES = 1_000_000  # for the journal and the rest
 METRICS = ("train_metrics_clientapp", "evaluate_metrics_clientapp", "evaluate_metrics_serverapp")
+
+
+def check_space(folder: Path, model: Model) -> None:
+    """Notice a folder that is full or cannot be written before anybody is waited for.
+
+    Raises:
+        ValueError: If a checkpoint would not fit into the folder.
+    """
+    needed = CHECKPOINTS * sum(array.nbytes for array in model.values()) + SPARE_BYTES
+    probe = folder / ".space"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        free = disk_usage(folder).free
+        probe.write_bytes(b"0")
+        probe.unlink()
+    except OSError as error:
+        raise ValueError(f"folder must be one to write to, got {folder}: {error}") from None
+    if free < needed:
+        raise ValueError(
+            f"folder must have room for {needed:,} bytes, got {folder} with {free:,} free"
+        )
 
 
 def save(folder: Path, state: dict[str, Any]) -> None:
@@ -79,10 +103,10 @@ def restoring(folder: Path | None) -> Iterator[None]:
 def check_same_run(folder: Path | None, state: dict[str, Any], about: dict[str, str]) -> None:
     """Check that a run resumes with the selector and the aggregation that it began with."""
     for name, saved in state.get("about", {}).items():
-        if saved != about[name]:
+        if saved != about.get(name):
             raise ValueError(
                 f"{name} must be as in the rounds before, {saved!r}, to resume {folder}, "
-                f"got {about[name]!r}"
+                f"got {about.get(name)!r}"
             )
 
 

@@ -102,12 +102,16 @@ def force_stop(
         _set_deadline(deadline_before)
 
 
-def client_app(mods: Sequence[Mod] = (), grace: float = 2.0) -> ClientApp:
+def client_app(
+    mods: Sequence[Mod] = (), grace: float = 2.0, properties: Sequence[str] = ()
+) -> ClientApp:
     """Return a ClientApp that stops at the deadline and tells the server which client it is.
 
     Args:
         mods: Mods of your own; they run inside the deadline.
         grace: Seconds before the deadline at which the work is stopped, see `force_stop`.
+        properties: Keys of the node's configuration (`--node-config`) whose values the server may
+            know, for `CohortStrategy(eligible=...)`. Others are not sent.
 
     Returns:
         An app to register training and evaluation functions on, as on Flower's `ClientApp`.
@@ -123,12 +127,12 @@ def client_app(mods: Sequence[Mod] = (), grace: float = 2.0) -> ClientApp:
     """
     stop = partial(force_stop, grace=check_range("grace", grace, 0.0, 3600.0))
     app = ClientApp(mods=[stop, *mods])
-    app.query(IDENTITY)(answer_identity)
+    app.query(IDENTITY)(partial(answer_identity, properties=tuple(properties)))
     return app
 
 
-def answer_identity(message: Message, context: Context) -> Message:
-    """Answer which client this is.
+def answer_identity(message: Message, context: Context, properties: Sequence[str] = ()) -> Message:
+    """Answer which client this is, and the properties of its node that the server may know.
 
     The name is `client-id` or `partition-id` of the node's configuration, as in
     `--node-config "client-id=..."`; it is empty if there is neither.
@@ -138,7 +142,13 @@ def answer_identity(message: Message, context: Context) -> Message:
         if key in context.node_config:
             name = str(context.node_config[key])
             break
-    content = RecordDict({"identity": ConfigRecord({"name": name})})
+    shared: dict[str, Any] = {}
+    for key in properties:
+        if key in context.node_config:
+            shared[key] = context.node_config[key]
+    content = RecordDict(
+        {"identity": ConfigRecord({"name": name}), "properties": ConfigRecord(shared)}
+    )
     return Message(content, reply_to=message)
 
 

@@ -14,13 +14,15 @@ name. So death costs a client one failure, and when it returns it has the weight
 import heapq
 import logging
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
 from math import inf
 from time import monotonic, time
 from typing import Any
 
 from flwr.serverapp import Grid
 
+from fedcohort.flower.client_entry import Client
+from fedcohort.flower.eligibility import ClientInfo, Eligibility
 from fedcohort.flower.flwr_internals import is_over_network, is_transient
 from fedcohort.flower.identity import NodeNames, log_lines
 from fedcohort.flower.superlink import SuperLink, SuperLinkTrouble
@@ -37,41 +39,24 @@ PATIENCE = 5.0  # seconds that a listing may take if the SuperLink has trouble
 NO_HEARTBEAT = 1e6
 
 
-@dataclass
-class Client:
-    """One client.
-
-    Attributes:
-        name: The name under which the client is known.
-        node: The node that the client is on; None while it is away.
-        sign_of_life: Time until which the node counts as online; each heartbeat moves it.
-        examples: The number of examples that the client last declared.
-        lost_at: Node and sign of life when the client was lost; None if it never was.
-    """
-
-    name: str
-    node: int | None = None
-    sign_of_life: float = 0.0
-    examples: float | None = None
-    lost_at: tuple[int, float] | None = None
-
-    @property
-    def is_available(self) -> bool:
-        """Whether the client is there and has shown life since it was lost."""
-        return self.node is not None and self.lost_at != (self.node, self.sign_of_life)
-
-
 class ClientRegistry:
     """All clients ever seen, by index.
 
     Args:
         num_clients: Number of indices that are reserved for clients, also for those that have not
             come yet. 0: every client gets its index when it comes.
+        eligibility: Who may be asked at all. Others get no index, and are away to the selector.
+
+    Attributes:
+        find_busy: Returns the nodes that are at work on a message of a closed round; they cannot
+            be asked. The run sets it.
     """
 
-    def __init__(self, num_clients: int = 0) -> None:
+    def __init__(self, num_clients: int = 0, eligibility: Eligibility | None = None) -> None:
         self.clients: list[Client | None] = []
-        self.node_names = NodeNames()
+        self.eligibility = eligibility or Eligibility()
+        self.node_names = NodeNames(asks_all=self.eligibility.needs_properties)
+        self.find_busy: Callable[[], set[int]] = set
         self._indices: dict[str, int] = {}  # by name
         self._free: list[int] = []  # a heap of the indices that nobody has yet
         self._nodes: dict[int, Any] = {}  # as they were listed last
@@ -94,8 +79,9 @@ class ClientRegistry:
     def available(self) -> list[int]:
         """The indices of the clients that can be asked now."""
         indices = []
+        busy = self.find_busy()
         for index, client in enumerate(self.clients):
-            if client is not None and client.is_available:
+            if client is not None and client.is_available and client.node not in busy:
                 indices.append(index)
         return indices
 
@@ -190,24 +176,31 @@ class ClientRegistry:
         self.node_names.refresh(grid, self._nodes)
         self.assign_nodes(self._nodes)
 
+    def eligible_claims(self, nodes: dict[int, Any]) -> dict[str, list[int]]:
+        """Return the nodes by the client name that they claim, of clients that may be asked."""
+        claims = {}
+        for name, rivals in self.node_names.claims(nodes).items():
+            if self.eligibility.admits(self._describe(name, self._by_priority(nodes, rivals)[-1])):
+                claims[name] = rivals
+        return claims
+
     def assign_nodes(self, nodes: dict[int, Any]) -> None:
         """Give newcomers an index, and every client its node.
 
         If several nodes claim one name, a registered node wins, then the node that connected last.
         """
         claims = self.node_names.claims(nodes)
-        newcomers = claims.keys() - self._indices.keys()
+        eligible = self.eligible_claims(nodes)
+        newcomers = eligible.keys() - self._indices.keys()
         for name in sorted(newcomers, key=lambda name: (natural_key(name), name)):
             self._add(Client(name))
         lines = [f"client {name} is known from now on" for name in sorted(newcomers)]
         log_lines(lines, f"{len(lines)} clients are known from now on")
 
-        def priority(node: int) -> tuple[bool, str, int]:
-            return bool(nodes[node].name), nodes[node].last_activated_at, node
-
         moves = []
         for client in self.known:
-            rivals = sorted(claims.get(client.name, []), key=priority)
+            rivals = self._by_priority(nodes, claims.get(client.name, []))
+            client.is_eligible = client.name in eligible
             node = rivals[-1] if rivals else None
             if node != client.node:
                 client.node = node
@@ -218,6 +211,17 @@ class ClientRegistry:
             if len(rivals) > 1:
                 self._report_rivals(client.name, rivals)
         log_lines(moves, f"{len(moves)} clients have come or left")
+
+    def _by_priority(self, nodes: dict[int, Any], rivals: list[int]) -> list[int]:
+        """Return nodes that claim one name, the one that is asked last."""
+
+        def priority(node: int) -> tuple[bool, str, int]:
+            return bool(nodes[node].name), nodes[node].last_activated_at, node
+
+        return sorted(rivals, key=priority)
+
+    def _describe(self, name: str, node: int) -> ClientInfo:
+        return ClientInfo(name, self.node_names.properties.get(node, {}))
 
     def record_verdict(self, index: int, node: int, verdict: Verdict) -> None:
         """Remember the examples of a client that returned a model, or that a client was lost.

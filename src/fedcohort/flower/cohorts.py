@@ -1,7 +1,7 @@
 """A cohort on its way through a round: asked, then answered, then told to the selector."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ class AskedCohort:
         started_at: When the round began.
         paused: Seconds that the run paused before the round.
         resting: Names of clients that are not asked because they were rejected too often.
+        judged: Verdicts on the replies that came so far, by message id.
+        is_closed: Whether enough clients have answered, so that the others are not waited for.
     """
 
     cohort: Cohort
@@ -37,6 +39,8 @@ class AskedCohort:
     started_at: float
     paused: float
     resting: list[str]
+    judged: dict[str, Verdict] = field(default_factory=dict)
+    is_closed: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +84,15 @@ def describe_outcome(
     loss = None
     if has_losses:
         loss = np.array([verdict.loss for verdict in verdicts])
-    return Outcome(cohort, success, loss, seconds=waited, norm=update_norms(verdicts))
+    censored = np.array([verdict.status == "unneeded" for verdict in verdicts], dtype=np.bool_)
+    return Outcome(
+        cohort,
+        success,
+        loss,
+        seconds=waited,
+        norm=update_norms(verdicts),
+        censored=censored if censored.any() else None,
+    )
 
 
 def update_norms(verdicts: Sequence[Verdict]) -> Floats:

@@ -1,17 +1,18 @@
-"""Two grids around Flower's: one keeps the deadline, one shows only some nodes."""
+"""The grid that keeps the deadline: it sends messages and waits for replies until then."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from time import monotonic, sleep, time
-from typing import Any
 
-from flwr.app import Message, RecordDict
+from flwr.app import Message
 from flwr.serverapp import Grid
 
 from fedcohort.checks import check_positive
 from fedcohort.flower.errors import NOT_TAKEN, TROUBLE, UNREADABLE, error_reply
 from fedcohort.flower.flwr_internals import UNDELIVERED, check_flower
+from fedcohort.flower.forwarding import ForwardingGrid
+from fedcohort.flower.late import LateReplies
 from fedcohort.flower.puller import Failure, Puller, most_reply_bytes
 from fedcohort.flower.superlink import SuperLink, SuperLinkTrouble
 from fedcohort.flower.workers import Workers
@@ -26,48 +27,7 @@ LAST_CHANCE = 1.0  # after the deadline: for the last pull, if the SuperLink has
 ANSWER_TIME = 2.0  # before the deadline: clients stop, see `force_stop`; at most a fifth of it
 
 MOST_DOWNLOADS = 8  # threads that download replies at the same time
-MOST_LISTINGS = 5  # how often a strategy may list the nodes while it sets up one round
-
-
-class ForwardingGrid(Grid):
-    """A grid that passes every call on to another grid."""
-
-    def __init__(self, grid: Grid) -> None:
-        self.grid = grid
-
-    @property
-    def run(self) -> Any:
-        return self.grid.run
-
-    def set_run(self, run: Any) -> None:
-        self.grid.set_run(run)
-
-    def create_message(
-        self,
-        content: RecordDict,
-        message_type: str,
-        dst_node_id: int,
-        group_id: str,
-        ttl: float | None = None,
-    ) -> Message:
-        return Message(content, dst_node_id, message_type, ttl=ttl, group_id=group_id)
-
-    def get_node_ids(self) -> Iterable[int]:
-        return self.grid.get_node_ids()
-
-    def get_nodes(self) -> Iterable[Any]:
-        return self.grid.get_nodes()
-
-    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
-        return self.grid.push_messages(messages)
-
-    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
-        return self.grid.pull_messages(message_ids)
-
-    def send_and_receive(
-        self, messages: Iterable[Message], *, timeout: float | None = None
-    ) -> Iterable[Message]:
-        return self.grid.send_and_receive(messages, timeout=timeout)
+HasEnough = Callable[[Sequence[Message]], bool]  # given the replies so far
 
 
 class DeadlineGrid(ForwardingGrid):
@@ -113,15 +73,22 @@ class DeadlineGrid(ForwardingGrid):
         self._downloaders = Workers(MOST_DOWNLOADS)
         self._leftovers: set[str] = set()  # messages that trouble kept from being pulled
         self._answered_at = -inf  # when the last pull began that the SuperLink answered
+        self.late = LateReplies()
 
     def send_and_receive(
-        self, messages: Iterable[Message], *, timeout: float | None = None
+        self,
+        messages: Iterable[Message],
+        *,
+        timeout: float | None = None,
+        has_enough: HasEnough | None = None,
     ) -> Iterable[Message]:
         """Send messages and return the replies that arrive before the deadline.
 
         Args:
             messages: The messages to send.
             timeout: Seconds until the exchange ends if the grid has no deadline of its own.
+            has_enough: Whether the replies so far are enough to end the exchange. The others are
+                then without a reply; what they answer later is left to `late`.
 
         Returns:
             The replies, in the order of their arrival. Late replies are never among them. A client
@@ -146,7 +113,11 @@ class DeadlineGrid(ForwardingGrid):
         waiting, replies = self._push(sent, end)
         pushed_at = monotonic()
         puller = Puller(self.superlink, self._downloaders, most_bytes)
-        replies += self._pull_until(start, end, waiting, puller)
+        replies += self._pull_until(start, end, waiting, puller, has_enough)
+        if waiting and has_enough is not None and has_enough(replies):
+            self.late.add(waiting.values(), puller, end)
+            self._remove_leftovers(puller)
+            return replies
 
         lasts_until_end = not self.close_early and end < inf
         if waiting or (sent and lasts_until_end):
@@ -202,15 +173,25 @@ class DeadlineGrid(ForwardingGrid):
         return waiting, refused
 
     def _pull_until(
-        self, start: float, end: float, waiting: dict[str, Message], puller: Puller
+        self,
+        start: float,
+        end: float,
+        waiting: dict[str, Message],
+        puller: Puller,
+        has_enough: HasEnough | None,
     ) -> list[Message]:
-        """Pull until all have answered or the deadline is near."""
+        """Pull until all have answered, or enough of them, or the deadline is near."""
         replies: list[Message] = []
         last_pull = end - min(LAST_PULL, 0.1 * (end - start))
         while waiting:
-            replies += self._pull(set(waiting), waiting, puller, last_pull)
-            if self.meanwhile and end - monotonic() > QUIET_END:
-                self.meanwhile()
+            news = self._pull(set(waiting), waiting, puller, last_pull)
+            replies += news
+            if news and has_enough is not None and has_enough(replies):
+                break
+            if end - monotonic() > QUIET_END:
+                self.late.pull_if_due()
+                if self.meanwhile:
+                    self.meanwhile()
             time_left = last_pull - monotonic()
             if time_left <= 0:
                 break
@@ -264,30 +245,3 @@ def _excuse(messages: list[Message], replies: list[Message], reason: str) -> lis
             unanswered.pop(reply.metadata.reply_to_message_id, None)
     kept = [reply for reply in replies if reply.metadata.reply_to_message_id not in unanswered]
     return kept + [error_reply(message, TROUBLE, reason) for message in unanswered.values()]
-
-
-class RestrictedGrid(ForwardingGrid):
-    """A grid that shows a strategy only the nodes that it may ask."""
-
-    def __init__(self, grid: Grid, nodes: Iterable[int]) -> None:
-        super().__init__(grid)
-        self.nodes = list(nodes)
-        self.listings = 0
-
-    def get_node_ids(self) -> Iterable[int]:
-        """Return the nodes shown.
-
-        Raises:
-            ValueError: If the strategy lists the nodes again and again. It waits for more nodes
-                then, and would wait forever.
-        """
-        self.listings += 1
-        if self.listings > MOST_LISTINGS:
-            raise ValueError(
-                f"the wrapped strategy must not wait for more nodes than "
-                f"the {len(self.nodes)} it is given"
-            )
-        return list(self.nodes)
-
-    def get_nodes(self) -> Iterable[Any]:
-        return [node for node in self.grid.get_nodes() if node.node_id in set(self.nodes)]

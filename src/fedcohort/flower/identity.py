@@ -20,6 +20,7 @@ from flwr.serverapp import Grid
 
 from fedcohort.flower.client import IDENTITY
 from fedcohort.flower.flwr_internals import UNDELIVERED, is_over_network
+from fedcohort.flower.node_answers import name_in, properties_in
 from fedcohort.flower.puller import Puller
 from fedcohort.flower.registration import choose_probes, names_by_turn
 from fedcohort.flower.superlink import SuperLink, SuperLinkTrouble
@@ -36,7 +37,6 @@ CLOSING = 5.0  # that the end of a run waits for open queries
 CLOCK_DIFFERENCE = 5.0  # between the clocks of a client and the server that is worth a warning
 
 MOST_DOWNLOADS = 2  # threads that download answers at the same time
-LONGEST_NAME = 200  # characters
 MOST_LINES = 10  # about single nodes; more at once become one line
 
 
@@ -51,15 +51,22 @@ class Query(NamedTuple):
 class NodeNames:
     """The client names that nodes give.
 
+    Args:
+        asks_all: Whether nodes that are registered under a name, and all nodes of the simulation
+            engine, are asked as well, because their properties are needed.
+
     Attributes:
         names: Name by node; empty if the node did not give a usable one.
+        properties: Properties by node, of those that answered.
         queries: Unanswered queries by message id.
         answer_times: Seconds that clients took to answer. A query needs no work, so this is the
             time in which an app starts.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, asks_all: bool = False) -> None:
+        self.asks_all = asks_all
         self.names: dict[int, str] = {}
+        self.properties: dict[int, dict[str, Any]] = {}
         self.queries: dict[str, Query] = {}
         self.answer_times: list[float] = []
         self._silences: dict[int, int] = {}  # by node, how often it did not answer
@@ -145,11 +152,12 @@ class NodeNames:
         now = monotonic()
         strangers = []
         for node in sorted(nodes):
-            is_known = nodes[node].name or node in self.names
+            is_registered = bool(nodes[node].name) and not self.asks_all
+            is_known = is_registered or node in self.names
             is_due = self._ask_again_at.get(node, now) <= now
             if not is_known and node not in asked and is_due:
                 strangers.append(node)
-        if strangers and not is_over_network(grid):
+        if strangers and not is_over_network(grid) and not self.asks_all:
             strangers = self._name_by_turn(nodes, strangers)
         if strangers:
             self._ask(grid, strangers)
@@ -196,7 +204,8 @@ class NodeNames:
             return  # a second answer to the same query
 
         if not reply.has_error():
-            self.names[query.node] = _name_in(reply.content)
+            self.names[query.node] = name_in(reply.content)
+            self.properties[query.node] = properties_in(reply.content)
             self.answer_times.append(monotonic() - query.asked_at)
             self._compare_clocks(query, reply.metadata.created_at)
         elif reply.error.code in UNDELIVERED:
@@ -265,17 +274,6 @@ class NodeNames:
             node,
             reason,
         )
-
-
-def _name_in(content: RecordDict) -> str:
-    """Return the name in an answer, empty if there is none that can be used."""
-    record = content.config_records.get("identity")
-    if not record:
-        return ""
-    name = str(record.get("name", ""))
-    if len(name) > LONGEST_NAME or not name.isprintable():
-        return ""
-    return name
 
 
 def log_lines(lines: list[str], summary: str) -> None:

@@ -16,7 +16,7 @@ from flwr.serverapp.strategy import (
     Strategy,
 )
 
-from fedcohort.flower.grid import RestrictedGrid
+from fedcohort.flower.forwarding import RestrictedGrid
 from fedcohort.flower.models import Model, cast_model, model_from_record
 from fedcohort.flower.strategy_state import (
     MINIMUMS,

@@ -1,4 +1,4 @@
-"""The journal of a run: one JSON object for each round, and scalars for TensorBoard.
+"""The journal of a run: one JSON object for each round.
 
 `fedcohort.lab.folder` knows the file names and reads the journal back, so that `fedcohort report`
 and `fedcohort watch` work without Flower. The state from which a run resumes is in
@@ -23,7 +23,6 @@ log = logging.getLogger("flwr.fedcohort")
 # With more clients a row has a summary instead of every client's probability, so that the length of
 # a line does not grow with the federation. The probabilities of those asked stand beside them.
 MOST_PROBABILITIES = 200
-SCALARS = ("success_ratio", "cep", "fairness", "arrived", "seconds")
 
 
 @dataclass
@@ -33,7 +32,7 @@ class Totals:
     Attributes:
         asked: How often each client was asked, by name.
         sent: Number of updates that were asked for, without those that trouble of the SuperLink
-            made unknown.
+            made unknown, and those that were not needed.
         arrived: Number of updates that counted.
     """
 
@@ -45,7 +44,7 @@ class Totals:
         """Count a round."""
         for name in clients:
             self.asked[name] = self.asked.get(name, 0) + 1
-        self.sent += sum(verdict.status != "unknown" for verdict in verdicts)
+        self.sent += sum(verdict.status not in ("unknown", "unneeded") for verdict in verdicts)
         self.arrived += _count_arrived(verdicts)
 
 
@@ -63,6 +62,8 @@ def round_row(
     paused: float = 0.0,
     resting: Sequence[str] = (),
     error: str = "",
+    deadline: float | None = None,
+    late: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
     """Return a round as the journal holds it.
 
@@ -82,6 +83,9 @@ def round_row(
             has the key "resting" only if there are any.
         error: What the strategy raised when it aggregated; the row has the key "error" only if it
             did.
+        deadline: Seconds that the round might take; in the row only if rounds differ in it.
+        late: What came since the last row of clients that their rounds had not waited for; in the
+            row only if something did.
     """
     asked = []
     for name, probability, verdict in zip(clients, inclusion, verdicts, strict=True):
@@ -118,6 +122,10 @@ def round_row(
         row["resting"] = list(resting)
     if error:
         row["error"] = error
+    if deadline is not None:
+        row["deadline"] = round(deadline, 3)
+    if late:
+        row["late"] = list(late)
     return row
 
 
@@ -136,7 +144,6 @@ class Journal:
         folder: Folder of the run; None writes nothing.
         done: Number of rounds that are finished. Later lines are removed, because a resumed run
             plays those rounds again.
-        tensorboard: Whether to write scalars for TensorBoard, too.
         repair: Whether lines of finished rounds may be damaged or missing. The damaged journal is
             set aside then, and the readable lines stay.
 
@@ -144,20 +151,11 @@ class Journal:
         ValueError: If lines of finished rounds are damaged or missing, and not to be repaired.
     """
 
-    def __init__(
-        self,
-        folder: Path | None,
-        done: int = 0,
-        tensorboard: bool = False,
-        repair: bool = False,
-    ) -> None:
+    def __init__(self, folder: Path | None, done: int = 0, repair: bool = False) -> None:
         self.path: Path | None = None
-        self.scalars: Any = None
         if folder is None:
             return
         self.path = run_folder.journal_path(folder)
-        if tensorboard:
-            self.scalars = _tensorboard_writer(folder / "tensorboard", done)
         aside = run_folder.trim_journal(folder, done, repair)
         if aside is not None:
             log.warning("%s is damaged: lines are left out; it is kept as %s", self.path, aside)
@@ -170,19 +168,6 @@ class Journal:
                 file.write(to_json_line(row))
                 file.flush()
                 os.fsync(file.fileno())
-        if self.scalars:
-            self._write_scalars(row)
-
-    def close(self) -> None:
-        """Bring TensorBoard's scalars to disk."""
-        if self.scalars:
-            self.scalars.close()
-
-    def _write_scalars(self, row: dict[str, Any]) -> None:
-        for name in SCALARS:
-            self.scalars.add_scalar(f"round/{name}", row[name], row["round"])
-        for client, probability in (row["probabilities"] or {}).items():
-            self.scalars.add_scalar(f"probability/{client}", probability, row["round"])
 
 
 def _summarise(probabilities: list[float]) -> dict[str, float]:
@@ -200,13 +185,3 @@ def _summarise(probabilities: list[float]) -> dict[str, float]:
 
 def _count_arrived(verdicts: Sequence[Verdict]) -> int:
     return sum(verdict.status == "arrived" for verdict in verdicts)
-
-
-def _tensorboard_writer(folder: Path, done: int) -> Any:
-    try:
-        from tensorboardX import SummaryWriter
-    except ModuleNotFoundError:
-        raise ValueError(
-            "tensorboard needs tensorboardX: pip install 'fedcohort[tracking]'"
-        ) from None
-    return SummaryWriter(str(folder), purge_step=done + 1)

@@ -5,27 +5,26 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
-from shutil import disk_usage
+from typing import Any
 
 from flwr.app import ArrayRecord, ConfigRecord, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
+from fedcohort.arrays import Floats
 from fedcohort.checks import check_int
 from fedcohort.flower import checkpoint
 from fedcohort.flower.availability import gather_clients
-from fedcohort.flower.grid import DeadlineGrid
+from fedcohort.flower.grid import DeadlineGrid, HasEnough
 from fedcohort.flower.journal import Journal, Totals, write_announcement
 from fedcohort.flower.models import model_from_record, record_from_model
+from fedcohort.flower.observers import Observers
 from fedcohort.flower.options import RunOptions
-from fedcohort.flower.selection import build_selector
+from fedcohort.flower.selection import build_selector, restore_cohort_size
 from fedcohort.flower.training import Training
 from fedcohort.lab import folder as run_folder
 
 log = logging.getLogger("flwr.fedcohort")
-CHECKPOINTS = 4  # two generations with what the strategy keeps, about as large as the model each
-SPARE_BYTES = 1_000_000  # for the journal and the rest
 Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
 
 
@@ -64,18 +63,22 @@ class Run:
         self.inner = training.inner
         self.memory = training.aggregator.memory
         self.grid = grid
+        self.deadlines = training.deadlines
         self.deadline_grid = DeadlineGrid(
             grid,
-            options.deadline,
+            self.deadlines.current,
             close_early=options.close_early,
             meanwhile=partial(self.registry.refresh_if_due, grid),
         )
+        self.registry.find_busy = self._find_busy
+        training.unneeded.take_late = self.deadline_grid.late.take
         self.num_rounds = num_rounds
         self.timeout = timeout
         self.train_config = train_config
         self.evaluate_config = evaluate_config
         self.evaluate_fn = evaluate_fn
         self.result = Result()
+        self.observers: Observers | None = None
 
     def play(self, initial: ArrayRecord) -> Result:
         """Play the rounds that are left; return the last model and the metrics of all rounds."""
@@ -101,8 +104,11 @@ class Run:
         messages = self.strategy.configure_train(
             server_round, arrays, self.train_config, self.deadline_grid
         )
-        # Send the model, and wait until the deadline.
-        replies = self.deadline_grid.send_and_receive(messages, timeout=self.timeout)
+        # Send the model, and wait until the deadline, or until enough have answered.
+        self.deadline_grid.deadline = self.deadlines.begin_round(server_round)
+        replies = self.deadline_grid.send_and_receive(
+            messages, timeout=self.timeout, has_enough=self._has_enough
+        )
         self.training.troubles = self.deadline_grid.troubles
         # A heartbeat from before a client's death must not count as a sign of life. The round is
         # over, so a SuperLink in trouble is not waited for.
@@ -112,8 +118,18 @@ class Run:
 
         if metrics is not None:
             log.info("round %d, as clients report of training: %s", server_round, metrics)
-            self.result.train_metrics_clientapp[server_round] = metrics
+            self._keep("train", self.result.train_metrics_clientapp, server_round, metrics)
         return arrays if new_arrays is None else new_arrays
+
+    @property
+    def _has_enough(self) -> HasEnough | None:
+        return None if self.options.enough is None else self.training.has_enough
+
+    def _find_busy(self) -> set[int]:
+        """Return the nodes that are at work on a message of a closed round."""
+        late = self.deadline_grid.late
+        late.pull_if_due()
+        return late.busy_nodes
 
     def _evaluate_on_clients(self, server_round: int, arrays: ArrayRecord) -> None:
         """Let clients evaluate the model, if the wrapped strategy asks any."""
@@ -124,7 +140,7 @@ class Run:
         metrics = self.strategy.aggregate_evaluate(server_round, replies)
         if metrics is not None:
             log.info("round %d, evaluated by clients: %s", server_round, metrics)
-            self.result.evaluate_metrics_clientapp[server_round] = metrics
+            self._keep("evaluate", self.result.evaluate_metrics_clientapp, server_round, metrics)
 
     def _evaluate_on_server(self, server_round: int, arrays: ArrayRecord) -> None:
         if self.evaluate_fn is None:
@@ -132,7 +148,15 @@ class Run:
         metrics = self.evaluate_fn(server_round, arrays)
         if metrics is not None:
             log.info("round %d, evaluated by the server: %s", server_round, metrics)
-            self.result.evaluate_metrics_serverapp[server_round] = metrics
+            self._keep("server", self.result.evaluate_metrics_serverapp, server_round, metrics)
+
+    def _keep(
+        self, kind: str, kept: dict[int, MetricRecord], server_round: int, metrics: MetricRecord
+    ) -> None:
+        """Keep the metrics of a round, and show them to whoever follows the run."""
+        kept[server_round] = metrics
+        if self.observers is not None:
+            self.observers.on_metrics(kind, server_round, metrics)
 
     def _begin(self, initial: ArrayRecord) -> tuple[ArrayRecord, int]:
         """Wait for clients, and restore the checkpoint if there is one.
@@ -143,8 +167,8 @@ class Run:
         options = self.options
         state = None
         if options.folder:
-            self._check_space(options.folder, initial)
             model = model_from_record(initial)
+            checkpoint.check_space(options.folder, model)
             if self.memory is not None:
                 self.memory.prepare(model)
             state = checkpoint.load(options.folder, options.resume, model, options.from_previous)
@@ -168,8 +192,11 @@ class Run:
             cohort_size=options.cohort_size,
             seed=options.seed,
             horizon=self.num_rounds,
-            deadline=options.deadline,
+            deadline=self.deadlines.current,
+            data_sizes=self._data_sizes(num_clients),
         )
+        if state is not None:
+            restore_cohort_size(selector, state["selector"])
 
         done = 0
         arrays = initial
@@ -184,35 +211,20 @@ class Run:
                 self.inner.load_state_dict(state["strategy"])
             log.info("resumed after round %d from %s", done, options.folder)
 
-        journal = Journal(options.folder, done, options.tensorboard, options.from_previous)
+        journal = Journal(options.folder, done, options.from_previous)
         memory = None if state is None else state.get("replies", {})
         with checkpoint.restoring(options.folder):
             self.training.begin(selector, totals, journal, memory, done)
+        self.observers = Observers(options, self._about(self.num_rounds), done)
+        self.training.on_row = self.observers.on_row
         self._announce(max(self.num_rounds, done))
         if state is None:
             self._save(0, arrays)  # Before any line of the journal: without it, a run begins anew.
         return arrays, done
 
-    def _check_space(self, folder: Path, initial: ArrayRecord) -> None:
-        """Notice a folder that is full or cannot be written before anybody is waited for.
-
-        Raises:
-            ValueError: If a checkpoint would not fit into the folder.
-        """
-        needed = sum(array.nbytes for array in model_from_record(initial).values())
-        needed = CHECKPOINTS * needed + SPARE_BYTES
-        probe = folder / ".space"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            free = disk_usage(folder).free
-            probe.write_bytes(b"0")
-            probe.unlink()
-        except OSError as error:
-            raise ValueError(f"folder must be one to write to, got {folder}: {error}") from None
-        if free < needed:
-            raise ValueError(
-                f"folder must have room for {needed:,} bytes, got {folder} with {free:,} free"
-            )
+    def _data_sizes(self, num_clients: int) -> Floats | None:
+        sizes = self.training.data_sizes
+        return sizes.look_up(self.registry)[:num_clients] if sizes.is_known else None
 
     def _gather_clients(self, is_resumed: bool) -> None:
         announced = self.options.num_clients or self.options.cohort_size
@@ -222,20 +234,23 @@ class Run:
             minimum=1 if is_resumed else self.options.cohort_size,
             wanted=max(announced, len(self.registry.known)),
             wait=self.options.wait,
-            deadline=self.options.deadline,
+            deadline=self.deadlines.current,
             partial_start=self.options.partial_start or is_resumed,
         )
 
     def _announce(self, num_rounds: int) -> None:
-        about = {
+        write_announcement(self.options.folder, self._about(num_rounds))
+
+    def _about(self, num_rounds: int) -> dict[str, Any]:
+        """Return what the run says about itself."""
+        return {
             "rounds": num_rounds,
             "selector": self.options.selector_name,
             "cohort_size": self.options.cohort_size,
             "clients": len(self.registry),
-            "deadline": self.options.deadline,
+            "deadline": self.options.deadline_text,
             "seed": self.options.seed,
         }
-        write_announcement(self.options.folder, about)
 
     def _save(self, server_round: int, arrays: ArrayRecord) -> None:
         """Write the checkpoint after a round, if there is a folder."""
@@ -270,8 +285,10 @@ class Run:
             raise
         else:
             self.registry.node_names.close(self.grid)
+            self.deadline_grid.late.close()
         finally:
-            self.training.journal.close()
+            if self.observers is not None:
+                self.observers.close()
             self.inner.restore_minimums()
 
     def _lock_folder(self) -> AbstractContextManager[None]:

@@ -2,21 +2,20 @@
 
 from typing import Any, cast
 
+import numpy as np
 import numpy.typing as npt
 
-from fedcohort.checks import check_choice, check_int
+from fedcohort.checks import check_int
+from fedcohort.flower.data_sizes import HINT
+from fedcohort.references import is_reference
 from fedcohort.selection.base import BaseSelector
 from fedcohort.selection.protocol import Selector
-from fedcohort.selection.registry import SELECTORS, Federation, make_selector
+from fedcohort.selection.registry import Federation, find_scheme, make_selector
 
 # What CohortStrategy uses of a selector.
 REQUIRED = ("num_clients", "cohort_size", "select", "update", "join")
 # What it uses in addition to resume a run.
 REQUIRED_TO_RESUME = ("state_dict", "load_state_dict")
-# What a selector may ask for by an attribute, and a run on Flower does not have.
-NOT_ON_FLOWER = {
-    "enough": "rounds that close before the deadline",
-}
 
 
 def check_selector(selector: Any, keeps_state: bool) -> None:
@@ -47,39 +46,55 @@ def check_selector(selector: Any, keeps_state: bool) -> None:
     )
 
 
-def check_requirements(
+def make_example(
     selector: str | Selector,
     cohort_size: int,
-    loss_key: str | None,
     deadline: float | None = None,
-) -> None:
-    """Check that Flower can give the selector all that it needs.
+    has_data_sizes: bool = False,
+    has_other_deadline: bool = False,
+) -> Selector:
+    """Return a selector that declares what the one of the run will need; an object is its own.
 
     Args:
-        selector: A name or an object.
+        selector: A registered name, a reference, or an object.
         cohort_size: Number of clients to ask in each round.
-        loss_key: Metric in which clients report their loss; None if they do not.
-        deadline: Seconds that a round may take; None for no limit.
+        deadline: Seconds that each round may take; None for no limit, or no fixed one.
+        has_data_sizes: Whether the clients' numbers of samples will be known.
+        has_other_deadline: Whether the deadline changes from round to round.
 
     Raises:
-        ValueError: If the name is unknown, if the selector needs what Flower does not have, or
-            if it ranks clients by their losses and `loss_key` is None.
+        ValueError: If the name is unknown, or the selector needs what Flower does not have.
     """
-    example: Selector
-    if isinstance(selector, str):
-        check_choice("selector", selector, SELECTORS)
-        _check_needs(selector, SELECTORS[selector].selector)
-        try:
-            federation = Federation(cohort_size, cohort_size, rng=0, horizon=1, deadline=deadline)
-            example = make_selector(selector, federation)
-        except ValueError as error:
-            raise ValueError(
-                f"selector must be an object, not the name {selector!r}, where {error}"
-            ) from None
-    else:
-        example = selector
-    _check_needs(selector, example)
+    if not isinstance(selector, str):
+        return selector
+    needs = find_scheme(selector).needs
+    if "data_sizes" in needs and not has_data_sizes:
+        raise ValueError(f"data_sizes must be given for {selector!r}: {HINT}; got None")
+    if "deadline" in needs and has_other_deadline:
+        raise ValueError(
+            f"deadline must be a number for {selector!r}, which compares times with it, "
+            "got one that changes"
+        )
+    sizes = np.ones(cohort_size) if has_data_sizes else None
+    federation = Federation(
+        cohort_size, cohort_size, rng=0, horizon=1, deadline=deadline, data_sizes=sizes
+    )
+    try:
+        return make_selector(selector, federation)
+    except ValueError as error:
+        if is_reference(selector):
+            raise
+        raise ValueError(
+            f"selector must be an object, not the name {selector!r}, where {error}"
+        ) from None
 
+
+def check_loss_key(example: Selector, loss_key: str | None) -> None:
+    """Check that clients report a loss if the selector ranks them by it.
+
+    Raises:
+        ValueError: If `loss_key` is no name, or None although it is needed.
+    """
     if loss_key is not None and (not isinstance(loss_key, str) or not loss_key):
         raise ValueError(f"loss_key must be the name of a metric, got {loss_key!r}")
     if getattr(example, "needs_losses", False) and loss_key is None:
@@ -89,14 +104,19 @@ def check_requirements(
         )
 
 
-def _check_needs(selector: str | Selector, declares: Any) -> None:
-    """Refuse a selector whose attributes, or those of its class, ask for too much."""
-    for attribute, what in NOT_ON_FLOWER.items():
-        if getattr(declares, attribute, None):
-            raise ValueError(
-                f"selector must not need {what}, which Flower does not offer, "
-                f"got {selector_name(selector)}"
-            )
+def resolve_enough(example: Selector, enough: int | None, cohort_size: int) -> int | None:
+    """Return the number of valid answers at which a round closes; None waits for all.
+
+    Raises:
+        ValueError: If the selector has another one, or it is not between 1 and the cohort size.
+    """
+    own = getattr(example, "enough", None)
+    if enough is None:
+        return None if own is None else int(own)
+    check_int("enough", enough, 1, cohort_size)
+    if own is not None and own != enough:
+        raise ValueError(f"enough must be the selector's, {own}, got {enough}")
+    return enough
 
 
 def resolve_cohort_size(selector: str | Selector, cohort_size: int | None) -> int:
@@ -129,16 +149,32 @@ def build_selector(
     seed: int,
     horizon: int,
     deadline: float | None = None,
+    data_sizes: npt.ArrayLike | None = None,
 ) -> Selector:
     """Return the selector for these clients. In an object with fewer, the others join."""
     if isinstance(selector, str):
         federation = Federation(
-            num_clients, cohort_size, rng=seed, horizon=horizon, deadline=deadline
+            num_clients,
+            cohort_size,
+            rng=seed,
+            horizon=horizon,
+            deadline=deadline,
+            data_sizes=data_sizes,
         )
         return make_selector(selector, federation)
     if selector.num_clients < num_clients:
         selector.join(num_clients - selector.num_clients)
     return selector
+
+
+def restore_cohort_size(selector: Selector, state: dict[str, Any]) -> None:
+    """Let a selector that over-selects ask as many as before, if clients joined meanwhile.
+
+    It asks at most all clients that were there when the run began.
+    """
+    saved = state.get("cohort_size")
+    if getattr(selector, "enough", None) is not None and isinstance(saved, int):
+        selector.cohort_size = min(saved, selector.cohort_size)
 
 
 def selector_name(selector: str | Selector) -> str:

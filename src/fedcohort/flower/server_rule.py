@@ -8,13 +8,14 @@ import numpy as np
 from flwr.serverapp.exception import AggregationError
 
 from fedcohort.aggregation.base import Arrivals, Rule, Setting
-from fedcohort.aggregation.registry import AGGREGATIONS
+from fedcohort.aggregation.registry import AGGREGATIONS, find_rule, make_rule
 from fedcohort.arrays import Floats
-from fedcohort.checks import check_choice, check_int
+from fedcohort.checks import check_int
 from fedcohort.flower.aggregation import apply_weights, data_shares, sum_of_weights
 from fedcohort.flower.cohorts import AnsweredCohort, update_norms
 from fedcohort.flower.models import Model
 from fedcohort.flower.update_memory import LARGEST_UPDATE, UpdateMemory
+from fedcohort.references import check_name
 
 
 def check_aggregation(aggregation: str, folder: str | Path | None) -> None:
@@ -24,11 +25,12 @@ def check_aggregation(aggregation: str, folder: str | Path | None) -> None:
         ValueError: If the name is unknown, the rule needs what a server does not know, or it
             remembers updates and there is no folder for them.
     """
-    check_choice("aggregation", aggregation, ["wrapped", *AGGREGATIONS])
     if aggregation == "wrapped":
         return
+    check_name("aggregation", aggregation, ["wrapped", *AGGREGATIONS])
+    find_rule(aggregation)
     try:
-        rule = AGGREGATIONS[aggregation](Setting(num_runs=1, num_clients=1))
+        rule = make_rule(aggregation, Setting(num_runs=1, num_clients=1))
     except ValueError as error:
         raise ValueError(
             f"aggregation must not need what a Flower server does not know, "
@@ -45,7 +47,7 @@ class ServerRule:
     """The rule of one run, and what it has learnt.
 
     Args:
-        aggregation: A name of `AGGREGATIONS` that `check_aggregation` accepts.
+        aggregation: A registered name or a reference that `check_aggregation` accepts.
         folder: Folder of the run; None if there is none.
 
     Attributes:
@@ -145,7 +147,7 @@ class ServerRule:
         return self.memory.combine(coefficients)
 
     def _make(self, num_clients: int) -> Rule:
-        return AGGREGATIONS[self.aggregation](Setting(num_runs=1, num_clients=num_clients))
+        return make_rule(self.aggregation, Setting(num_runs=1, num_clients=num_clients))
 
 
 def describe_arrivals(answered: AnsweredCohort, counted: Sequence[int]) -> Arrivals:

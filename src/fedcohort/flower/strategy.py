@@ -1,7 +1,7 @@
 """CohortStrategy: deadline rounds on Flower in which a selector decides who trains."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
@@ -9,21 +9,24 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
 from fedcohort.checks import check_int, check_positive
-from fedcohort.files import check_folder
 from fedcohort.flower import selection
 from fedcohort.flower.aggregator import Aggregator
 from fedcohort.flower.clients import ClientRegistry
+from fedcohort.flower.data_sizes import DataSizes
+from fedcohort.flower.deadlines import DeadlineFunction, DeadlinePolicy, check_deadline_option
+from fedcohort.flower.eligibility import Eligibility, Eligible
 from fedcohort.flower.evaluation import Evaluation
 from fedcohort.flower.history import ReplyHistory
 from fedcohort.flower.inner_strategy import InnerStrategy, check_strategy
 from fedcohort.flower.limits import Limits, ReplyRules
-from fedcohort.flower.options import RunOptions
+from fedcohort.flower.openmetrics import check_port
+from fedcohort.flower.options import RunOptions, check_closing, check_files, check_logs
 from fedcohort.flower.run import Evaluate, Run
 from fedcohort.flower.server_rule import check_aggregation
 from fedcohort.flower.training import Training
 from fedcohort.selection.protocol import Selector
 
-log = logging.getLogger("flwr.fedcohort")
+logger = logging.getLogger("flwr.fedcohort")
 
 
 class CohortStrategy(Strategy):
@@ -34,30 +37,44 @@ class CohortStrategy(Strategy):
 
     Args:
         strategy: A strategy of `flwr.serverapp.strategy` that averages arrays.
-        selector: A name that `fedcohort list` prints, or a selector object.
+        selector: A name that `fedcohort list` prints, a reference such as "package.module:Mine",
+            or a selector object.
         cohort_size: Number of clients to ask in each round. A selector object brings its own.
-        deadline: Seconds after which a round ends. None waits for all clients, at most for the
+        deadline: Seconds after which a round ends; a function of `RecentTimes` that returns them;
+            or "auto", which is `AutoDeadline()`. None waits for all clients, at most for the
             `timeout` of `start`; the simulation engine needs this, as its clock means nothing.
+        enough: Number of valid answers at which a round closes; None waits for all. Those who had
+            not answered are neither successes nor failures to the selector.
+        eligible: Who may be asked at all: names, in which * stands for anything; properties of
+            nodes and their values; or a function of a `ClientInfo`. None for everyone.
         seed: Seed of the selector.
         num_clients: Number of clients that will come; indices are kept for those that come late.
             None takes the number of a selector object, or else the clients there at the start.
         aggregation: "wrapped" for the aggregation of the strategy, or a name of
-            `fedcohort.aggregation.registry.AGGREGATIONS` whose rule needs neither true success
-            rates nor the clients' learning rate. Rules that remember updates need `folder`.
+            `fedcohort.aggregation.registry.AGGREGATIONS`, or a reference to a rule, that needs
+            neither true success rates nor the clients' learning rate. Rules that remember updates
+            need `folder`.
+        data_sizes: Numbers of samples by name of the client, or "replies" for those that clients
+            declare, for selectors that weigh clients by their data.
         limits: Bounds that a reply must keep.
         loss_key: Metric in which clients report their loss, for selectors that use losses.
         close_early: Whether a round ends as soon as all clients have answered.
         wait: Seconds to wait for clients before the first round.
         partial_start: Whether the run may begin if fewer than `num_clients` have come after `wait`.
             If not, that is an error, because the same seed would give other cohorts.
-        enough: Number of clients that must be there for a round. With fewer, the run pauses.
+        least_clients: Number of clients that must be there for a round. With fewer, the run
+            pauses.
         pause: Seconds that the run pauses for them at most. Then it ends with an error, and
             `resume` goes on after the last round.
         folder: Folder for checkpoint and journal; None keeps nothing.
         resume: Whether to continue the run in the folder.
         from_previous: Whether to resume from the checkpoint before the last one, if the last one
             is damaged or missing. The damaged one is set aside.
-        tensorboard: Whether to write scalars for TensorBoard into the folder.
+        tensorboard: The same as `log="tensorboard"`.
+        log: "tensorboard", "mlflow" or "wandb", or several of them, to write scalars there.
+        metrics_port: Port at which numbers of the run are served as OpenMetrics text; None for
+            none, 0 for a free one.
+        metrics_host: Address to serve them at.
 
     Raises:
         ValueError: If an argument is out of its bounds, or the strategy or the selector cannot be
@@ -77,37 +94,45 @@ class CohortStrategy(Strategy):
         selector: str | Selector = "e3cs-0.5",
         cohort_size: int | None = None,
         *,
-        deadline: float | None = None,
+        deadline: float | str | DeadlineFunction | None = None,
+        enough: int | None = None,
+        eligible: Eligible | None = None,
         seed: int = 0,
         num_clients: int | None = None,
         aggregation: str = "wrapped",
         limits: Limits | None = None,
         loss_key: str | None = None,
+        data_sizes: Mapping[str, float] | str | None = None,
         close_early: bool = True,
         wait: float = 60.0,
         partial_start: bool = False,
-        enough: int = 1,
+        least_clients: int = 1,
         pause: float = 600.0,
         folder: str | Path | None = None,
         resume: bool = False,
         from_previous: bool = False,
         tensorboard: bool = False,
+        log: str | Sequence[str] = (),
+        metrics_port: int | None = None,
+        metrics_host: str = "127.0.0.1",
     ) -> None:
         selection.check_selector(selector, keeps_state=folder is not None)
         cohort_size = selection.resolve_cohort_size(selector, cohort_size)
-        if deadline is not None:
-            deadline = check_positive("deadline", deadline)
-        selection.check_requirements(selector, cohort_size, loss_key, deadline)
+        deadlines = DeadlinePolicy(check_deadline_option(deadline))
+        sizes = DataSizes(data_sizes)
+        example = selection.make_example(
+            selector, cohort_size, deadlines.current, sizes.is_known, not deadlines.is_fixed
+        )
+        selection.check_loss_key(example, loss_key)
+        enough = selection.resolve_enough(example, enough, cohort_size)
         is_number_announced = num_clients is not None
         num_clients = selection.resolve_num_clients(selector, num_clients, cohort_size)
         check_aggregation(aggregation, folder)
         check_strategy(strategy, aggregation, cohort_size)
-        if folder is not None:
-            check_folder("folder", Path(folder))
-        elif resume or tensorboard:
-            raise ValueError("folder must be given for resume and tensorboard, got None")
-        if from_previous and not resume:
-            raise ValueError("resume must be true where from_previous is, got False")
+        inner = InnerStrategy(strategy)
+        check_closing(enough, close_early, inner.num_sampled_clients)
+        logs = check_logs(log, tensorboard)
+        check_files(folder, resume, from_previous, writes=bool(logs))
 
         self.strategy = strategy
         self.options = RunOptions(
@@ -115,34 +140,37 @@ class CohortStrategy(Strategy):
             cohort_size=cohort_size,
             num_clients=num_clients,
             seed=check_int("seed", seed, 0),
-            deadline=deadline,
+            deadline=check_deadline_option(deadline),
+            enough=enough,
             aggregation=aggregation,
             close_early=close_early,
             wait=check_positive("wait", wait),
             partial_start=partial_start or not is_number_announced,
-            enough=check_int("enough", enough, 1, num_clients),
+            least_clients=check_int("least_clients", least_clients, 1, num_clients),
             pause=check_positive("pause", pause),
             folder=None if folder is None else Path(folder),
             resume=resume,
             from_previous=from_previous,
-            tensorboard=tensorboard,
+            logs=logs,
+            metrics_port=check_port(metrics_port),
+            metrics_host=metrics_host,
         )
 
-        inner = InnerStrategy(strategy)
         examples_key = str(inner.setting("weighted_by_key", "num-examples"))
         rules = ReplyRules(limits or Limits(), examples_key, loss_key)
         history = ReplyHistory()
-        self.registry = ClientRegistry(self.options.num_clients or 0)
+        self.registry = ClientRegistry(self.options.num_clients or 0, Eligibility(eligible))
         self.training = Training(
             inner,
             self.registry,
             rules,
             history,
             aggregator=Aggregator(inner, aggregation, examples_key, self.options.folder),
-            cohort_size=cohort_size,
-            enough=self.options.enough,
+            data_sizes=sizes,
+            least_clients=self.options.least_clients,
             pause=self.options.pause,
-            deadline=deadline,
+            enough=enough,
+            deadlines=deadlines,
         )
         self.evaluation = Evaluation(inner, self.registry, rules, history)
 
@@ -257,8 +285,8 @@ class CohortStrategy(Strategy):
         """Log how rounds are played, then the wrapped strategy's own summary."""
         end = "when all have answered"
         if self.options.deadline is not None:
-            end = f"after {self.options.deadline:g} s"
-        log.info(
+            end = f"after {self.options.deadline_text} s"
+        logger.info(
             "%s asks %d of %d clients; rounds end %s",
             self.options.selector_name,
             self.options.cohort_size,

@@ -1,25 +1,28 @@
 """A training round: who is there, who is asked, which replies count, who is told."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
 from typing import Any
 
-import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 
 from fedcohort.arrays import Floats, Ints
 from fedcohort.flower.aggregator import Aggregate, Aggregator
+from fedcohort.flower.attendance import find_available
 from fedcohort.flower.availability import wait_for_enough
 from fedcohort.flower.backoff import BackOff
 from fedcohort.flower.clients import ClientRegistry
+from fedcohort.flower.closing import UnneededClients, count_valid
 from fedcohort.flower.cohorts import (
     AnsweredCohort,
     AskedCohort,
     describe_outcome,
     seconds_waited,
 )
+from fedcohort.flower.data_sizes import DataSizes
+from fedcohort.flower.deadlines import DeadlinePolicy
 from fedcohort.flower.history import ReplyHistory
 from fedcohort.flower.inner_strategy import InnerStrategy
 from fedcohort.flower.journal import Journal, Totals, round_row
@@ -30,6 +33,7 @@ from fedcohort.flower.verdicts import Verdict, judge_training, rejected
 from fedcohort.selection.protocol import Selector
 
 log = logging.getLogger("flwr.fedcohort")
+OnRow = Callable[[dict[str, Any]], None]
 
 
 class Training:
@@ -41,13 +45,16 @@ class Training:
         rules: What a reply must keep.
         history: What earlier rounds taught about replies; it is shared with evaluation rounds.
         aggregator: Turns the models that arrived into the next model.
-        cohort_size: Number of clients to ask in each round.
-        enough: Number of clients that must be there before a round begins.
+        data_sizes: What the selector is told of the clients' data.
+        least_clients: Number of clients that must be there before a round begins.
         pause: Longest time to wait for them, in seconds.
-        deadline: Seconds that a round may take; None for no limit.
+        enough: Number of valid answers at which a round closes; None waits for all.
+        deadlines: Sets the deadline of each round.
 
     Attributes:
         troubles: What went wrong with the SuperLink in this round; the run sets it.
+        unneeded: The clients that their rounds did not wait for.
+        on_row: Is called with each row of the journal; the run sets it.
     """
 
     def __init__(
@@ -58,23 +65,27 @@ class Training:
         history: ReplyHistory,
         *,
         aggregator: Aggregator,
-        cohort_size: int,
-        enough: int,
+        data_sizes: DataSizes,
+        least_clients: int,
         pause: float,
-        deadline: float | None,
+        enough: int | None,
+        deadlines: DeadlinePolicy,
     ) -> None:
         self.inner = inner
         self.registry = registry
         self.rules = rules
         self.history = history
         self.aggregator = aggregator
-        self.cohort_size = cohort_size
-        self.enough = enough
+        self.data_sizes = data_sizes
+        self.least_clients = least_clients
         self.pause = pause
-        self.deadline = deadline
+        self.enough = enough
+        self.deadlines = deadlines
         self.totals = Totals()
         self.journal = Journal(None)
+        self.on_row: OnRow | None = None
         self.troubles: list[str] = []
+        self.unneeded = UnneededClients(registry, deadlines)
         self.back_off = BackOff()
         self._selector: Selector | None = None
         self._asked: AskedCohort | None = None
@@ -110,6 +121,7 @@ class Training:
         self.journal = journal
         self.back_off.load_state_dict(memory.get("back_off", {}))
         self.history.load_state_dict(memory.get("history", {}))
+        self.deadlines.load_state_dict(memory.get("deadlines", {}))
         self.aggregator.begin(selector.num_clients, rule_state, done)
 
     def state_dict(self) -> dict[str, Any]:
@@ -117,6 +129,7 @@ class Training:
         return {
             "back_off": self.back_off.state_dict(),
             "history": self.history.state_dict(),
+            "deadlines": self.deadlines.state_dict(),
             "rule": self.aggregator.state_dict(),
         }
 
@@ -127,9 +140,13 @@ class Training:
         # The pause is no part of the round, so nobody has less time because of it. A look at who
         # is there without a pause is.
         called_at = monotonic()
-        paused = wait_for_enough(self.registry, grid, self.enough, self.pause)
+        paused = wait_for_enough(self.registry, grid, self.least_clients, self.pause)
         started_at = called_at + paused
-        available, resting = self._find_available(server_round)
+        self.unneeded.resolve()
+        available, resting = find_available(
+            self.registry, self.selector, self.back_off, server_round
+        )
+        self.data_sizes.tell(self.selector, self.registry)
         probabilities = self._probabilities(server_round, available)
         cohort = self.selector.select(server_round - 1, available)
 
@@ -142,6 +159,19 @@ class Training:
         )
         return messages
 
+    def has_enough(self, replies: Sequence[Message]) -> bool:
+        """Return whether so many replies count that the round may close.
+
+        They are judged as at the end of the round, but nothing is remembered of it.
+        """
+        asked = self._asked
+        if asked is None or self.enough is None or len(replies) < self.enough:
+            return False
+        clients = self._names(asked)
+        valid = count_valid(asked, replies, self.rules, self.history, clients)
+        asked.is_closed = valid >= self.enough
+        return asked.is_closed
+
     def finish(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
@@ -151,18 +181,27 @@ class Training:
         if asked is None:
             raise ValueError("configure_train must be called before aggregate_train")
 
-        clients = [self.registry.name(index) for index in asked.cohort.clients.tolist()]
         by_message = {reply.metadata.reply_to_message_id: reply for reply in replies}
         verdicts = judge_training(
-            asked.messages, by_message, asked.model, self.rules, self.history, clients
+            asked.messages,
+            by_message,
+            asked.model,
+            self.rules,
+            self.history,
+            self._names(asked),
+            judged=asked.judged,
+            is_closed=asked.is_closed,
         )
         waited = seconds_waited(asked.messages, by_message, verdicts, self._seconds_since(asked))
         aggregate = self._aggregate(server_round, asked, verdicts)
 
-        self._record_verdicts(server_round, asked, verdicts)
+        self._record_verdicts(server_round, asked, verdicts, waited)
         self._update_selector(server_round, asked, verdicts, waited)
         self._write_journal(server_round, asked, verdicts, aggregate.error)
         return aggregate.arrays, aggregate.metrics
+
+    def _names(self, asked: AskedCohort) -> list[str]:
+        return [self.registry.name(index) for index in asked.cohort.clients.tolist()]
 
     def _aggregate(
         self, server_round: int, asked: AskedCohort, verdicts: list[Verdict]
@@ -180,38 +219,6 @@ class Training:
             verdicts[position] = rejected(f"the strategy cannot aggregate it: {aggregate.error}")
         return aggregate
 
-    def _find_available(self, server_round: int) -> tuple[Ints | None, list[str]]:
-        """Return who can be asked, None if all can, and the names of the clients that rest."""
-        newcomers = len(self.registry) - self.selector.num_clients
-        if newcomers > 0:
-            self.selector.join(newcomers)
-
-        there = self.registry.available
-        resting = self._find_resting(server_round, there)
-        available = [index for index in there if index not in resting]
-        if len(available) < self.cohort_size:
-            log.warning(
-                "%d clients are there, fewer than the %d to ask", len(available), self.cohort_size
-            )
-        names = [self.registry.name(index) for index in resting]
-        if len(available) == self.selector.num_clients:
-            return None, names
-        return np.array(available, dtype=np.int64), names
-
-    def _find_resting(self, server_round: int, there: list[int]) -> list[int]:
-        """Return the clients that are not asked because they were rejected again and again.
-
-        If these were more than half of those who are there, something else is wrong, such as too
-        narrow a limit. Then all are asked.
-        """
-        resting = []
-        for index in there:
-            if self.back_off.rests(self.registry.name(index), server_round):
-                resting.append(index)
-        if 2 * len(resting) > len(there):
-            return []
-        return resting
-
     def _probabilities(self, server_round: int, available: Ints | None) -> dict[str, float] | None:
         """Return each known client's probability of being asked, by name."""
         values = inclusion_probabilities(self.selector, server_round - 1, available)
@@ -224,12 +231,16 @@ class Training:
         return by_name
 
     def _record_verdicts(
-        self, server_round: int, asked: AskedCohort, verdicts: list[Verdict]
+        self, server_round: int, asked: AskedCohort, verdicts: list[Verdict], waited: Floats
     ) -> None:
         indices = asked.cohort.clients.tolist()
-        for index, message, verdict in zip(indices, asked.messages, verdicts, strict=True):
+        for position, (index, verdict) in enumerate(zip(indices, verdicts, strict=True)):
+            message = asked.messages[position]
             self.registry.record_verdict(index, message.metadata.dst_node_id, verdict)
             self.back_off.record(self.registry.name(index), verdict.status, server_round)
+            self.deadlines.record(verdict.status, waited[position])
+            if verdict.status == "unneeded":
+                self.unneeded.add(message, server_round, index)
 
     def _update_selector(
         self, server_round: int, asked: AskedCohort, verdicts: list[Verdict], waited: Floats
@@ -244,20 +255,15 @@ class Training:
     def _seconds_since(self, asked: AskedCohort) -> float:
         """Return how long a round took, at most until the deadline."""
         seconds = monotonic() - asked.started_at
-        return seconds if self.deadline is None else min(seconds, self.deadline)
+        deadline = self.deadlines.current
+        return seconds if deadline is None else min(seconds, deadline)
 
     def _write_journal(
         self, server_round: int, asked: AskedCohort, verdicts: list[Verdict], error: str
     ) -> None:
-        names = [self.registry.name(index) for index in asked.cohort.clients.tolist()]
+        names = self._names(asked)
         self.totals.add(names, verdicts)
         self._log_round(server_round, names, verdicts)
-        if asked.resting:
-            log.warning(
-                "round %d: not asked, because they were rejected again and again: %s",
-                server_round,
-                ", ".join(asked.resting),
-            )
         row = round_row(
             server_round,
             seconds=monotonic() - asked.started_at,
@@ -271,8 +277,12 @@ class Training:
             paused=asked.paused,
             resting=asked.resting,
             error=error,
+            deadline=None if self.deadlines.is_fixed else self.deadlines.current,
+            late=self.unneeded.take_rows(),
         )
         self.journal.write(row)
+        if self.on_row is not None:
+            self.on_row(row)
 
     def _log_round(self, server_round: int, names: list[str], verdicts: list[Verdict]) -> None:
         statuses = [verdict.status for verdict in verdicts]
@@ -280,7 +290,8 @@ class Training:
         log.info("round %d: %s", server_round, ", ".join(parts) or "nobody")
 
         nobody_in_time = statuses and all(status in ("stopped", "lost") for status in statuses)
-        if self.deadline is not None and nobody_in_time:
+        deadline = self.deadlines.current
+        if deadline is not None and nobody_in_time:
             log.warning(
-                "round %d: nobody returned within the deadline of %g s", server_round, self.deadline
+                "round %d: nobody returned within the deadline of %g s", server_round, deadline
             )

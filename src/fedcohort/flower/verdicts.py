@@ -26,7 +26,8 @@ class Verdict:
     Attributes:
         status: "arrived", "stopped" (at the deadline), "rejected" (the reply failed a check),
             "failed" (the client reported an error), "lost" (no answer by the deadline, or the
-            node is gone), or "unknown" (the SuperLink had trouble; the client is not to blame).
+            node is gone), "unneeded" (the round closed before it answered, because enough others
+            had), or "unknown" (the SuperLink had trouble). The last two are not to blame.
         reason: Why the reply does not count; empty if it does.
         seconds: Time between the message and the reply; None unless the reply counts.
         reply: The reply; None unless it counts.
@@ -46,6 +47,9 @@ class Verdict:
     norm: float = float("nan")
 
 
+UNNEEDED = Verdict("unneeded", "enough others had answered")
+
+
 def rejected(reason: str) -> Verdict:
     """Return the verdict on a reply that does not count, with a reason that is short."""
     return Verdict("rejected", printable(reason))
@@ -58,6 +62,9 @@ def judge_training(
     rules: ReplyRules,
     history: ReplyHistory | None = None,
     clients: Sequence[str] | None = None,
+    *,
+    judged: Mapping[str, Verdict] | None = None,
+    is_closed: bool = False,
 ) -> list[Verdict]:
     """Return a verdict for each message.
 
@@ -68,26 +75,30 @@ def judge_training(
         rules: Limits and metric names.
         history: What earlier rounds taught; this round is added to it.
         clients: Name of the client of each message; None names them by their position.
+        judged: Verdicts on single replies by message id, of those that are judged already.
+        is_closed: Whether the round closed early, so that silence is no failure.
     """
     history = history or ReplyHistory()
+    judged = {} if judged is None else judged
     if clients is None:
         clients = [str(position) for position in range(len(messages))]
 
     verdicts = {}
     for client, message in zip(clients, messages, strict=True):
         reply = replies.get(message.metadata.message_id)
-        verdicts[client] = _judge_reply(message, reply, model, rules)
+        if reply is None:
+            verdicts[client] = UNNEEDED if is_closed else Verdict("lost", NO_ANSWER)
+            continue
+        verdict = judged.get(message.metadata.message_id)
+        verdicts[client] = verdict or judge_reply(message, reply, model, rules)
     _reject_far_models(verdicts, rules.limits.norm_factor, history.norms)
     _reject_many_examples(verdicts, rules, history.examples)
     _reject_odd_layouts(verdicts, history.training)
     return list(verdicts.values())
 
 
-def _judge_reply(
-    message: Message, reply: Message | None, model: Model, rules: ReplyRules
-) -> Verdict:
-    if reply is None:
-        return Verdict("lost", NO_ANSWER)
+def judge_reply(message: Message, reply: Message, model: Model, rules: ReplyRules) -> Verdict:
+    """Return the verdict on one reply, without a look at the others."""
     if reply.has_error():
         return verdict_of_error(reply.error)
 

@@ -14,7 +14,8 @@ from fedcohort.lab.config import ComparisonConfig, open_world
 from fedcohort.lab.merging import merge_shards
 from fedcohort.lab.simulation import Progress
 from fedcohort.lab.sources import check_present_sources, import_sources
-from fedcohort.lab.tracking import BACKENDS, check_installed, track
+from fedcohort.lab.trackers import BACKENDS, check_installed
+from fedcohort.lab.tracking import track
 from fedcohort.world.options import MissingData
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def run_comparison(
         from_previous: Whether to go on from the checkpoint before the last one, if the last one
             is damaged or missing. The damaged one is set aside.
         overwrite: Whether to discard what the folder holds.
-        log: "tensorboard" or "mlflow" to write scalars there too.
+        log: "tensorboard", "mlflow" or "wandb" to write scalars there too.
         on_progress: Called with a few words, the rounds done and the rounds in all.
 
     Raises:

@@ -4,25 +4,28 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import torch
-from torch import Tensor
+from torch import Size, Tensor
 from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
 R = TypeVar("R")
 
 
-def compile_at_first_call(function: Callable[..., R]) -> Callable[..., R]:
-    """Return a function that is compiled at its first call, for the shapes of that call only.
+def compile_by_shape(function: Callable[..., R]) -> Callable[..., R]:
+    """Return a function that is compiled at its first call with arguments of some shapes.
 
     `make_fx` first traces differentiation and batching away, so that the compiler sees plain
-    operations, our kernels among them.
+    operations, our kernels among them. It traces without computing, so that the function may
+    change its arguments. It cannot trace sizes as variables through batching.
     """
-    compiled: list[Callable[..., R]] = []
+    compiled: dict[tuple[Size, ...], Callable[..., R]] = {}
 
     def call(*args: Tensor) -> R:
-        if not compiled:
-            compiled.append(torch.compile(make_fx(function)(*args), dynamic=False))
-        return compiled[0](*args)
+        shapes = tuple(arg.shape for arg in args)
+        if shapes not in compiled:
+            traced = make_fx(function, tracing_mode="fake")(*args)
+            compiled[shapes] = torch.compile(traced, dynamic=False)
+        return compiled[shapes](*args)
 
     return call
 

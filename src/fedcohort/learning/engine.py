@@ -48,8 +48,8 @@ class Engine:
         models: Current weights of every run, [R, P].
         aggregator: Combines updates by each run's rule and takes the server's step.
         mode: How the engine trains, "together" or "one-by-one".
-        slots: Number of clients that step side by side; None until the first round that trains,
-            unless the options give it.
+        slots: Most clients that step side by side; None until the first round that trains,
+            unless the options give it. Halved whenever the device runs out of memory.
         client_steps: Number of SGD steps so far, over all clients and runs.
 
     Raises:
@@ -225,10 +225,20 @@ class Engine:
     def _train_jobs(self, jobs: Jobs, cohort_size: int) -> LocalUpdates:
         """Train the jobs with the trainer, which the first round builds."""
         self.client_steps += int(jobs.steps.sum())
-        if self._trainer is None:
-            self.slots = self.slots or self._choose_slots(cohort_size)
-            self._trainer = self._make_trainer(self.mode, self.slots)
-        return self._trainer.train(self.models, jobs)
+        self.slots = self.slots or self._choose_slots(cohort_size)
+        while True:
+            if self._trainer is None:
+                self._trainer = self._make_trainer(self.mode, self.slots)
+            try:
+                return self._trainer.train(self.models, jobs)
+            except torch.OutOfMemoryError:
+                if self.slots == 1:
+                    raise
+            # Fewer slots give the same updates, later. The models are as they were.
+            self.slots = -(-min(self.slots, jobs.run.size) // 2)
+            self._trainer = None
+            if self.device.type == "cuda":
+                torch.cuda.empty_cache()
 
     def _make_trainer(self, mode: str, slots: int) -> BatchedTrainer | SequentialTrainer:
         if mode == "one-by-one":

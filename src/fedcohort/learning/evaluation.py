@@ -6,16 +6,18 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
+from torch.func import vmap
 from torch.nn.functional import cross_entropy
 
 from fedcohort.arrays import Floats, Ints
-from fedcohort.learning.compilation import compile_at_first_call
+from fedcohort.learning.compilation import compile_by_shape
 from fedcohort.learning.layers import for_many_models
 from fedcohort.learning.run import Run
 from fedcohort.learning.weights import make_forward
 from fedcohort.learning.workers import Workers
 
-EVALUATION_BATCH = 2500
+EVALUATION_BATCH = 2500  # samples that one model is tested on at a time
+MANY_BATCH = 50_000  # samples that many models together are tested on at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +46,8 @@ class _TestSet:
         arrays: The arrays it was made from. They are kept, so that no other array gets their ids.
         x: Inputs [n, ...], ready for the forward pass.
         y: Labels [n].
-        cells: Where each sample stands in a table of classes of clients by labels, [n], as
-            class * C + label.
+        cells: 1 where a sample stands in a table of classes of clients by labels, [n, G * C],
+            at class * C + label, and 0 elsewhere.
         sizes: Number of samples in each cell of that table, [G, C].
     """
 
@@ -74,10 +76,11 @@ class Evaluator:
         self.x = x
         self.y = y
         self._dtype = dtype
-        self._compiled_forward = None
+        forward = make_forward(for_many_models(workers.module()).eval())
+        self._forward_many = vmap(forward, in_dims=(0, None), randomness="different")
         if compiled:
-            module = for_many_models(workers.module().eval())
-            self._compiled_forward = compile_at_first_call(make_forward(module))
+            self._forward_many = compile_by_shape(self._forward_many)
+        self._many_batch = MANY_BATCH
         self._num_labels = int(y.max()) + 1
         self._test_sets: dict[tuple[int, ...], _TestSet] = {}
 
@@ -99,15 +102,17 @@ class Evaluator:
         num_classes = max(run.num_classes for run in runs)
         test_sets = [self._test_set(run, samples, num_classes) for run in runs]
 
-        def test(run: int) -> Tensor:
-            tested = test_sets[run]
-            losses, correct = self._outputs(models[run], tested.x, tested.y)
-            right = correct.double()
-            # Sums of ones are exact, whatever the order in which a device adds.
-            counts = right.new_zeros(tested.sizes.size).index_add_(0, tested.cells, right)
-            return torch.cat([torch.stack([right.mean(), losses.double().mean()]), counts])
+        if models.is_cuda:
+            tables = self._test_together(models, test_sets)
+        else:
 
-        results = torch.stack(self.workers.map(test, range(len(runs)))).cpu().numpy()
+            def test(run: int) -> Tensor:
+                tested = test_sets[run]
+                outputs = self._outputs(models[run], tested.x, tested.y)
+                return _table(tested, *outputs)
+
+            tables = torch.stack(self.workers.map(test, range(len(runs))))
+        results = tables.cpu().numpy()
         sizes = np.stack([tested.sizes for tested in test_sets])
         correct = results[:, 2:].reshape(sizes.shape)
         by_class = _shares(correct.sum(axis=2), sizes.sum(axis=2))
@@ -124,6 +129,47 @@ class Evaluator:
         by_label = np.full((len(runs), self._num_labels), np.nan)
         return Evaluation(nothing, nothing, by_class, by_label)
 
+    def _test_together(self, models: Tensor, test_sets: Sequence[_TestSet]) -> Tensor:
+        """Return the table of every run; models with the same test set take one pass."""
+        rows_by_set: dict[int, list[int]] = {}
+        for row, tested in enumerate(test_sets):
+            rows_by_set.setdefault(id(tested), []).append(row)
+
+        parts = []
+        order = []
+        for rows in rows_by_set.values():
+            tested = test_sets[rows[0]]
+            parts.append(_table(tested, *self._many_outputs(models[rows], tested.x, tested.y)))
+            order.extend(rows)
+        return torch.cat(parts)[np.argsort(order)]
+
+    @torch.no_grad()
+    def _many_outputs(self, models: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the loss [R, n] of models [R, P] on samples, and where they are right [R, n]."""
+        weights = models.to(self._dtype)
+        batch = max(1, self._many_batch // len(models))
+        while True:
+            try:
+                return self._outputs_in_batches(weights, x, y, batch)
+            except torch.OutOfMemoryError:
+                if batch == 1:
+                    raise
+            batch = -(-batch // 2)
+            self._many_batch = batch * len(models)
+            torch.cuda.empty_cache()
+
+    def _outputs_in_batches(
+        self, weights: Tensor, x: Tensor, y: Tensor, batch: int
+    ) -> tuple[Tensor, Tensor]:
+        losses = []
+        correct = []
+        for inputs, labels in zip(torch.split(x, batch), torch.split(y, batch), strict=True):
+            logits = self._forward_many(weights, inputs).float()
+            wanted = labels.expand(len(weights), -1)
+            losses.append(cross_entropy(logits.transpose(1, 2), wanted, reduction="none"))
+            correct.append(logits.argmax(dim=2) == wanted)
+        return torch.cat(losses, dim=1), torch.cat(correct, dim=1)
+
     def _test_set(self, run: Run, samples: Ints | None, num_classes: int) -> _TestSet:
         """Return the samples on the device; runs that share a test set gather it once."""
         arrays: tuple[Ints | None, ...] = (run.test, run.test_owners, run.classes)
@@ -137,11 +183,12 @@ class Evaluator:
             if samples is None:
                 cells += run.test_classes * self._num_labels
             sizes = np.bincount(cells, minlength=num_classes * self._num_labels)
+            one_hot = (cells[:, None] == np.arange(sizes.size)).astype(np.float32)
             self._test_sets[key] = _TestSet(
                 arrays,
                 x,
                 y,
-                torch.from_numpy(cells).to(y.device),
+                torch.from_numpy(one_hot).to(y.device),
                 sizes.reshape(num_classes, self._num_labels),
             )
         return self._test_sets[key]
@@ -149,29 +196,32 @@ class Evaluator:
     def _gather(self, samples: Ints) -> tuple[Tensor, Tensor]:
         """Return inputs and labels of the samples, ready for the forward pass."""
         indices = torch.from_numpy(samples).to(self.x.device)
-        x = self.x[indices].to(self._dtype)
-        if self._compiled_forward is None:
-            x = _fast_layout(x)
-        return x, self.y[indices]
+        return fast_layout(self.x[indices].to(self._dtype)), self.y[indices]
 
     @torch.no_grad()
     def _outputs(self, weights: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         weights = weights.to(self._dtype)
         forward = make_forward(self.workers.module().eval())
-        full_batch_forward = self._compiled_forward or forward  # compiled for one shape
-
         losses = []
         correct = []
         batches_x = torch.split(x, EVALUATION_BATCH)
         batches_y = torch.split(y, EVALUATION_BATCH)
         for inputs, labels in zip(batches_x, batches_y, strict=True):
-            if len(inputs) == EVALUATION_BATCH:
-                logits = full_batch_forward(weights, inputs).float()
-            else:
-                logits = forward(weights, inputs).float()
+            logits = forward(weights, inputs).float()
             losses.append(cross_entropy(logits, labels, reduction="none"))
             correct.append(logits.argmax(dim=1) == labels)
         return torch.cat(losses), torch.cat(correct)
+
+
+def _table(tested: _TestSet, losses: Tensor, correct: Tensor) -> Tensor:
+    """Return accuracy, mean loss and the number of correct samples in each cell.
+
+    Losses and correct may be of one model, [n], or of many, [R, n].
+    """
+    accuracy = correct.double().mean(dim=-1, keepdim=True)
+    loss = losses.double().mean(dim=-1, keepdim=True)
+    counts = correct.float() @ tested.cells  # sums of ones, exact up to 2 ** 24
+    return torch.cat([accuracy, loss, counts.double()], dim=-1)
 
 
 def _shares(correct: Floats, sizes: Ints) -> Floats:
@@ -181,7 +231,7 @@ def _shares(correct: Floats, sizes: Ints) -> Floats:
     return shares
 
 
-def _fast_layout(x: Tensor) -> Tensor:
+def fast_layout(x: Tensor) -> Tensor:
     """Return images on a GPU with channels last in memory: convolutions are faster so."""
     if x.is_cuda and x.ndim == 4:
         return x.contiguous(memory_format=torch.channels_last)

@@ -8,6 +8,8 @@ from torch import Tensor, nn
 
 # On a GPU the fast matrix products need rows whose length is a multiple of this.
 ROW_MULTIPLE = 8
+# A patch this long fits a program of the kernel for the gradient of a pooled convolution.
+MOST_PATCH_NUMBERS = 128
 
 
 class MatmulConv2d(nn.Module):
@@ -29,13 +31,17 @@ class MatmulConv2d(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the convolution [B, F, H', W'] of images [B, C, H, W]."""
-        vertical = int(self.padding[0])
-        horizontal = int(self.padding[1])
-        x = nn.functional.pad(x, (horizontal, horizontal, vertical, vertical))
+        x = self.padded(x)
         filters, channels, _, width = self.weight.shape
         has_small_patches = width * channels < filters
         out = self._by_patches(x) if has_small_patches else self._by_strips(x)
         return out.permute(0, 3, 1, 2)
+
+    def padded(self, x: Tensor) -> Tensor:
+        """Return images with the zeros around them that the layer adds."""
+        vertical = int(self.padding[0])
+        horizontal = int(self.padding[1])
+        return nn.functional.pad(x, (horizontal, horizontal, vertical, vertical))
 
     def _by_patches(self, x: Tensor) -> Tensor:
         """Return [B, H', W', F] as patches times kernels.
@@ -59,11 +65,8 @@ class MatmulConv2d(nn.Module):
         down, across = self.stride
         x = x.permute(0, 2, 3, 1)
         rows = (x.shape[1] - height) // down + 1
-        columns = (x.shape[2] - width) // across + 1
 
-        last_column = across * (columns - 1)
-        shifted = [x[:, :, j : j + last_column + 1 : across] for j in range(width)]
-        strips = torch.cat(shifted, dim=-1)
+        strips = _strips(x, width, across)
         kernel = self.weight.permute(3, 1, 2, 0).reshape(width * channels, height * filters)
         missing = -(width * channels) % ROW_MULTIPLE if x.is_cuda else 0
         strips = nn.functional.pad(strips, (0, missing))
@@ -97,10 +100,36 @@ class ChannelsLastMaxPool2d(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the pooled images [B, C, H', W'] of images [B, C, H, W]."""
-        from fedcohort.learning.kernels import max_pool
+        from fedcohort.learning.kernels.pooling import max_pool
 
         pooled = max_pool(x.permute(0, 2, 3, 1), self.size, self.stride, self.ceil)
         return pooled.permute(0, 3, 1, 2)
+
+
+def pooled_convolution(x: Tensor, conv: nn.Module, pool: nn.Module) -> Tensor:
+    """Return pool(conv(x)), by one kernel on a GPU where that is faster.
+
+    Args:
+        x: Images [B, C, H, W].
+        conv: Convolution, possibly replaced by `for_many_models`.
+        pool: Max pooling, possibly replaced likewise.
+    """
+    if isinstance(conv, MatmulConv2d) and isinstance(pool, ChannelsLastMaxPool2d):
+        filters, channels, height, width = conv.weight.shape
+        is_plain = height == width and conv.stride == (1, 1)
+        is_disjoint = pool.size <= pool.stride  # else one kernel computes pixels several times
+        # The kernels do not tell the gradient of images, nor are they fast in float32.
+        if is_plain and x.dtype == torch.bfloat16 and not x.requires_grad:
+            from fedcohort.learning.kernels.conv_pool import conv_pool, conv_then_pool
+
+            x = conv.padded(x)
+            window = (pool.size, pool.stride, pool.ceil)
+            if is_disjoint and channels * height * width <= MOST_PATCH_NUMBERS:
+                return conv_pool(x, conv.weight, conv.bias, *window)
+            if channels * width >= filters and not torch.is_grad_enabled():
+                return conv_then_pool(x, conv.weight, conv.bias, *window)
+    pooled: Tensor = pool(conv(x))
+    return pooled
 
 
 def for_many_models(module: nn.Module) -> nn.Module:
@@ -180,9 +209,20 @@ def _patches(x: Tensor, height: int, width: int, down: int, across: int) -> Tens
     Each patch is a row that ends in a 1 and, on a GPU, some zeros.
     """
     if has_kernels(x):
-        from fedcohort.learning.kernels import patches
+        from fedcohort.learning.kernels.patches import patches
 
         return patches(x, height, width, down, across)
     windows = x.unfold(2, height, down).unfold(3, width, across)
     rows = windows.permute(0, 2, 3, 1, 4, 5).flatten(3)
     return nn.functional.pad(rows, (0, 1), value=1.0)
+
+
+def _strips(x: Tensor, width: int, across: int) -> Tensor:
+    """Return the strips [B, H, W', width * C] of images [B, H, W, C]: pixels side by side."""
+    if has_kernels(x) and across == 1:
+        from fedcohort.learning.kernels.strips import strips
+
+        return strips(x, width)
+    last_column = (x.shape[2] - width) // across * across
+    shifted = [x[:, :, j : j + last_column + 1 : across] for j in range(width)]
+    return torch.cat(shifted, dim=-1)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from fedcohort.learning.layers import pooled_convolution
 from fedcohort.references import make_own, resolve
 
 Shape = tuple[int, ...]  # of one sample
@@ -58,8 +59,8 @@ class Cnn(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return logits [B, classes] of images [B, C, H, W]."""
         # ReLU after pooling gives the same as before it, on a quarter of the numbers.
-        x = torch.relu(self.pool(self.conv1(x)))
-        x = torch.relu(self.pool(self.conv2(x)))
+        x = torch.relu(pooled_convolution(x, self.conv1, self.pool))
+        x = torch.relu(pooled_convolution(x, self.conv2, self.pool))
         x = torch.relu(self.full1(x.flatten(1)))
         logits: Tensor = self.out(torch.relu(self.full2(x)))
         return logits

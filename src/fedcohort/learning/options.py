@@ -22,7 +22,7 @@ class Options:
         compiled: Whether to use `torch.compile`; ignored on a CPU.
         mode: "together" steps many clients in one batched operation, "one-by-one" trains each
             client alone. "auto" measures on a CPU which is faster, and takes "together" on a GPU.
-        slots: Number of clients that step side by side; None chooses a suitable number.
+        slots: Most clients that step side by side; None chooses a suitable number.
         max_norm: Longest change that a client may return. A longer change, or one that is not
             finite, is rejected and counts as a failure.
         memory: Precision of the updates that some rules remember: "float32" or "bf16", which

@@ -22,12 +22,14 @@ class Schedule:
         start: First step of each job, [J].
         steps: Number of steps of each job, [J].
         length: Number of steps until all jobs are done.
+        slots: Number of slots.
     """
 
     slot: Ints
     start: Ints
     steps: Ints
     length: int
+    slots: int
 
 
 def schedule_jobs(steps: Ints, slots: int) -> Schedule:
@@ -53,7 +55,36 @@ def schedule_jobs(steps: Ints, slots: int) -> Schedule:
         heapreplace(free, (end, int(slot[job])))
 
     length = int((start + steps).max(initial=0))
-    return Schedule(slot, start, steps, length)
+    return Schedule(slot, start, steps, length, slots)
+
+
+def schedule_tightly(steps: Ints, most: int, multiple: int = 1) -> Schedule:
+    """Pack jobs into so many slots that all end with the longest job and few slots idle.
+
+    Args:
+        steps: Number of steps of each job, [J], J > 0.
+        most: Most slots there may be.
+        multiple: Above 1 the number of slots is a multiple of this and of about a 20th of itself,
+            so that there are few different numbers.
+
+    Examples:
+        >>> schedule = schedule_tightly(np.array([4, 3, 1, 2, 2]), most=8)  # 12 steps, at most 4
+        >>> schedule.slots, schedule.length
+        (3, 4)
+    """
+    needed = -(-int(steps.sum()) // int(steps.max()))
+    if multiple > 1:
+        multiple *= max(1, needed // (20 * multiple))
+    fewest = -(-needed // multiple) * multiple
+    best = schedule_jobs(steps, min(most, fewest))
+    # The fewest slots may not suffice: jobs do not fill them without gaps.
+    for more in (multiple, 2 * multiple):
+        if best.slots == most or best.length == int(steps.max()):
+            break
+        schedule = schedule_jobs(steps, min(most, fewest + more))
+        if schedule.slots * schedule.length < best.slots * best.length:
+            best = schedule
+    return best
 
 
 def draw_batches(samples: Ints, epochs: int, batch_size: int, rng: np.random.Generator) -> Ints:

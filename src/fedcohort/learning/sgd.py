@@ -16,7 +16,7 @@ from fedcohort.checks import MAX_COUNT, check_int, check_positive, check_range
 from fedcohort.learning.layers import for_many_models
 from fedcohort.learning.weights import make_forward
 
-Step = Callable[..., tuple[Tensor, Tensor, Tensor]]
+Step = Callable[..., None]
 Gradients = Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
@@ -47,28 +47,34 @@ class Sgd:
         check_int("batch_size", self.batch_size, 1, MAX_COUNT)
 
 
-def make_batched_step(module: nn.Module, sgd: Sgd, dtype: torch.dtype) -> Step:
+def make_batched_step(module: nn.Module, sgd: Sgd) -> Step:
     """Return one SGD step of S models at once, each on a batch of its own.
 
-    The step is a function of weights [S, P], velocity [S, P], anchor [S, P], mu [S],
-    x [S, B, ...], y [S, B] and counts [S, B], which is 0 where there is no sample and 1
-    elsewhere. It returns the new weights, the new velocity and the loss [S] before the step. On a
-    CPU they take the place of the old ones.
+    The step is a function of weights [S, P], rounded [S, P], velocity [S, P], anchor [S, P],
+    mu [S], total_loss [S], all inputs x [N, ...] and labels y [N], and samples [S, B], the
+    positions of each model's batch in x and y; -1 for no sample. `rounded` holds the weights in
+    the precision of x, in which the passes compute. The step changes weights, rounded and
+    velocity in place and adds to total_loss the loss before the step.
+
+    Args:
+        module: Model whose forward pass all models take.
+        sgd: Local optimiser.
     """
-    return make_step(make_gradients(module, dtype), sgd)
+    return make_step(make_gradients(module), sgd)
 
 
-def make_gradients(module: nn.Module, dtype: torch.dtype) -> Gradients:
+def make_gradients(module: nn.Module) -> Gradients:
     """Return the gradients [S, P] and losses [S] of S models at once.
 
-    They are a function of weights [S, P], x, y and counts, as in `make_batched_step`.
+    They are a function of weights [S, P], x [S, B, ...], y [S, B] and counts [S, B], which is 0
+    where there is no sample and 1 elsewhere.
     """
     forward = make_forward(for_many_models(module).train())
     trainable = _trainable(module)
     some_frozen = not bool(trainable.all())
 
     def mean_loss(weights: Tensor, x: Tensor, y: Tensor, counts: Tensor) -> Tensor:
-        logits = forward(weights.to(dtype), x).float()
+        logits = forward(weights, x).float()
         losses = cross_entropy(logits, y, reduction="none")
         return (losses * counts).sum() / counts.sum().clamp_min(1.0)
 
@@ -88,24 +94,33 @@ def make_step(gradients: Gradients, sgd: Sgd) -> Step:
 
     def step(
         weights: Tensor,
+        rounded: Tensor,
         velocity: Tensor,
         anchor: Tensor,
         mu: Tensor,
+        total_loss: Tensor,
         x: Tensor,
         y: Tensor,
-        counts: Tensor,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        gradient, loss = gradients(weights, x, y, counts)
+        samples: Tensor,
+    ) -> None:
+        # Where a batch has no sample, repeat one of the same batch.
+        indices = torch.where(samples >= 0, samples, samples[:, :1]).clamp_min(0)
+        counts = (samples >= 0).float()
+        gradient, loss = gradients(rounded, x[indices], y[indices], counts)
+        total_loss.add_(loss)
         if weights.is_cpu:
-            _update_in_place(weights, velocity, gradient, anchor, mu, sgd)
-            return weights, velocity, loss
-        velocity = sgd.momentum * velocity + gradient + mu[:, None] * (weights - anchor)
-        return weights - sgd.rate * velocity, velocity, loss
+            _update_without_memory(weights, velocity, gradient, anchor, mu, sgd)
+            return
+        proximal = mu[:, None] * (weights - anchor)
+        velocity.mul_(sgd.momentum).add_(gradient).add_(proximal)
+        weights.sub_(sgd.rate * velocity)
+        if rounded.dtype != weights.dtype:  # else both are the same numbers
+            rounded.copy_(weights)
 
     return step
 
 
-def _update_in_place(
+def _update_without_memory(
     weights: Tensor, velocity: Tensor, gradient: Tensor, anchor: Tensor, mu: Tensor, sgd: Sgd
 ) -> None:
     """Take the step in the memory that is there; the gradient is lost.

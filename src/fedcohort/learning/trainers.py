@@ -16,12 +16,15 @@ from torch.nn.functional import cross_entropy
 from torch.optim.sgd import sgd
 
 from fedcohort.arrays import Ints
-from fedcohort.learning.compilation import compile_at_first_call, record
-from fedcohort.learning.schedule import Schedule, schedule_jobs
+from fedcohort.learning.compilation import compile_by_shape, record
+from fedcohort.learning.evaluation import fast_layout
+from fedcohort.learning.schedule import Schedule, schedule_jobs, schedule_tightly
 from fedcohort.learning.sgd import Sgd, Step, make_batched_step, make_gradients, make_step
+from fedcohort.learning.slots import Slots
 from fedcohort.learning.weights import flat_weights, named_weights
 from fedcohort.learning.workers import Workers, multiply_adds, suitable_parts
 
+COMPILED_SLOTS = 4  # a step is compiled for every number of slots, so there should be few
 STEPS_BEFORE_RECORDING = 30  # a record takes as long as this many steps of a small model
 
 
@@ -74,7 +77,7 @@ class BatchedTrainer:
         x: Inputs [N, ...], on the device that trains.
         y: Labels [N], on the same device.
         sgd: Local optimiser.
-        slots: Number of jobs that step side by side, over all workers.
+        slots: Most jobs that step side by side, over all workers.
         dtype: Precision of forward and backward passes.
         compiled: Whether to compile the step.
     """
@@ -90,11 +93,10 @@ class BatchedTrainer:
         compiled: bool = False,
     ) -> None:
         self.workers = workers
-        self.x = x.to(dtype)
+        self.x = fast_layout(x.to(dtype))
         self.y = y
         self.sgd = sgd
         self.slots = slots
-        self._dtype = dtype
         self._compiled = compiled
         self._thread_local = local()
         self._parts = 1
@@ -131,68 +133,57 @@ class BatchedTrainer:
         An idle slot repeats a step whose result nobody reads.
         """
         device = models.device
-        schedule = schedule_jobs(jobs.steps, self._part_slots)
+        schedule = self._schedule(jobs.steps, device)
         self._steps += schedule.length
-        samples = self._samples_by_step(jobs, schedule).to(device)
-        # Where a batch has no sample, repeat one of the same job.
-        indices = torch.where(samples >= 0, samples, samples[..., :1]).clamp_min(0)
+        samples = self._samples_by_step(jobs, schedule).to(device, non_blocking=True)
         job_run = torch.from_numpy(jobs.run).to(device)
         job_slot = torch.from_numpy(schedule.slot).to(device)
         job_mu = jobs.mu.to(device)
         starting = _jobs_by_step(schedule.start, device)
         ending = _jobs_by_step(schedule.start + schedule.steps - 1, device)
 
-        step = self._step()
-        weights = models[torch.zeros(self._part_slots, dtype=torch.int64, device=device)]
-        velocity = torch.zeros_like(weights)
-        anchor = weights.clone()
-        mu = torch.zeros(self._part_slots, device=device)
-        total_loss = torch.zeros(self._part_slots, device=device)
+        slots = self._own_slots(schedule.slots, models.shape[1])
         change = torch.empty((jobs.run.size, models.shape[1]), device=device)
         loss = torch.empty(jobs.run.size, device=device)
-
         for now in range(schedule.length):
             if now in starting:
                 new = starting[now]
-                slot = job_slot[new]
-                weights[slot] = anchor[slot] = models[job_run[new]]
-                velocity[slot] = 0.0
-                total_loss[slot] = 0.0
-                mu[slot] = job_mu[new]
-
-            x = self.x[indices[now]]
-            y = self.y[indices[now]]
-            counts = (samples[now] >= 0).float()
-            weights, velocity, step_loss = step(weights, velocity, anchor, mu, x, y, counts)
-            total_loss = total_loss + step_loss
-
+                slots.start(job_slot[new], models[job_run[new]], job_mu[new])
+            slots.step(samples[now])
             if now in ending:
                 done = ending[now]
-                slot = job_slot[done]
-                change[done] = weights[slot] - anchor[slot]
-                loss[done] = total_loss[slot]
+                change[done] = slots.change(job_slot[done])
+                loss[done] = slots.total_loss[job_slot[done]]
         return LocalUpdates(change, loss / torch.from_numpy(schedule.steps).to(device))
+
+    def _schedule(self, steps: Ints, device: torch.device) -> Schedule:
+        """Return where and when jobs run, on a CPU always with the same number of slots."""
+        if device.type == "cpu":  # a record is for one number
+            return schedule_jobs(steps, self._part_slots)
+        multiple = COMPILED_SLOTS if self._compiled else 1
+        return schedule_tightly(steps, self.slots, multiple)
 
     def _samples_by_step(self, jobs: Jobs, schedule: Schedule) -> Tensor:
         """Return the samples of every slot at every step, [steps, slots, B]; -1 for none."""
-        shape = (schedule.length, self._part_slots, self.sgd.batch_size)
+        shape = (schedule.length, schedule.slots, self.sgd.batch_size)
         samples = np.full(shape, -1, dtype=np.int64)
         for job, rows in enumerate(jobs.batches):
             start = schedule.start[job]
             samples[start : start + len(rows), schedule.slot[job]] = rows
         return torch.from_numpy(samples)
 
-    def _step(self) -> Step:
-        """Return this thread's step function, or the record that all threads share."""
-        if self._replay is not None:
-            return self._replay
-        if not hasattr(self._thread_local, "step"):
-            step = make_batched_step(self.workers.module(), self.sgd, self._dtype)
+    def _own_slots(self, count: int, size: int) -> Slots:
+        """Return this thread's slots, at least so many."""
+        own: Slots | None = getattr(self._thread_local, "slots", None)
+        if own is None or own.count < count:
+            step = make_batched_step(self.workers.module(), self.sgd)
             if self._compiled:
-                step = compile_at_first_call(step)
-            self._thread_local.step = step
-        own_step: Step = self._thread_local.step
-        return own_step
+                step = compile_by_shape(step)
+            own = Slots(step, self.x, self.y, count, size, self.sgd.batch_size, self._compiled)
+            self._thread_local.slots = own
+        if self._replay is not None:
+            own.take_step = self._replay
+        return own
 
     def _record_step(self, models: Tensor) -> Step:
         """Return a step that replays the operations of a step, if it always computes the same."""
@@ -200,7 +191,7 @@ class BatchedTrainer:
         weights = models[:1].expand(slots, -1).clone()
         samples = torch.zeros((slots, self.sgd.batch_size), dtype=torch.int64)
         args = (weights, self.x[samples], self.y[samples], torch.ones(samples.shape))
-        gradients = make_gradients(self.workers.module(), self._dtype)
+        gradients = make_gradients(self.workers.module())
         return make_step(record(gradients, args) or gradients, self.sgd)
 
 

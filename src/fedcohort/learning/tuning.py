@@ -16,16 +16,15 @@ from fedcohort.learning.trainers import BatchedTrainer, Jobs, SequentialTrainer
 # On a CPU a step of many small models takes little longer than one of few.
 CPU_SLOTS = 512
 CPU_SLOT_BYTES = 8 * 2**30
-# On a GPU fewer slots than clients answer, so that each gets several jobs of unequal length.
-GPU_SLOTS_PER_ASKED = 0.7
 GPU_MEMORY_FRACTION = 0.6
 SLOW = 5.0  # seconds of a measurement beyond which warming up no longer counts
 
 
 def suitable_slots(asked: float, steps: Ints, device: torch.device, bytes_per_slot: int) -> int:
-    """Return how many jobs step together: enough to keep all slots busy, within memory.
+    """Return how many jobs may step together, within memory.
 
-    The number stays the same in every round.
+    On a CPU every round takes so many. On a GPU a round takes as few as let it end with its
+    longest job (`schedule_tightly`).
 
     Args:
         asked: Clients asked per round, over all runs.
@@ -41,9 +40,8 @@ def suitable_slots(asked: float, steps: Ints, device: torch.device, bytes_per_sl
         limit = min(CPU_SLOTS, max(1, CPU_SLOT_BYTES // bytes_per_slot))
         waves = ceil(busy / limit)  # equally many jobs in each
         return 4 * ceil(busy / waves / 4)
-    limit = max(1, int(GPU_MEMORY_FRACTION * free_memory(device) / bytes_per_slot))
-    busy = GPU_SLOTS_PER_ASKED * asked * steps.mean() / steps.max()
-    return max(8, int(min(busy, limit)) // 8 * 8)
+    most = min(asked, GPU_MEMORY_FRACTION * free_memory(device) / bytes_per_slot)
+    return max(8, int(most) // 8 * 8)
 
 
 def free_memory(device: torch.device) -> int:

@@ -19,7 +19,7 @@ def volatile(message, context, call_next):
     return call_next(message, context)
 
 
-app = client_app(mods=[volatile])
+app = client_app(mods=[volatile], properties=["region"])
 
 
 def planned(behaviours: str, round: int) -> str:
@@ -37,6 +37,8 @@ def train(message: Message, context: Context) -> Message:
     behaviour = planned(str(context.node_config.get(str(context.run_config["trouble"]), "")), round)
     if marks := context.node_config.get("marks"):  # where the test sees that training has begun
         Path(str(marks), f"{context.run_id}-{round}-{os.getpid()}").touch()
+    if behaviour == "late":
+        time.sleep(8)
     if behaviour == "slow":
         for _ in range(600):
             time.sleep(0.1)

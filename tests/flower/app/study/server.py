@@ -12,7 +12,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Context
 from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAdam, FedAvg
 
-from fedcohort.flower import CohortStrategy
+from fedcohort.flower import AutoDeadline, CohortStrategy
 
 app = ServerApp()
 
@@ -32,11 +32,16 @@ def main(grid: Grid, context: Context) -> None:
         )
     else:
         inner = FedAdam(**kwargs) if config["strategy"] == "adam" else FedAvg(**kwargs)
+        deadline = float(config["deadline"]) or None
+        if config["auto"]:
+            deadline = AutoDeadline(least=5.0, most=deadline, fewest=4)
         strategy = CohortStrategy(
             inner,
             str(config["selector"]),
             int(config["cohort"]),
-            deadline=float(config["deadline"]) or None,
+            deadline=deadline,
+            enough=int(config["enough"]) or None,
+            eligible={"region": str(config["eligible"])} if config["eligible"] else None,
             seed=int(config["seed"]),
             num_clients=int(config["clients"]) or None,
             aggregation=str(config["aggregation"]),

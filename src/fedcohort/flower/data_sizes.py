@@ -1,0 +1,56 @@
+"""How many samples each client has, for selectors that weigh clients by their data."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fedcohort.arrays import Floats
+from fedcohort.checks import check_range
+from fedcohort.flower.clients import ClientRegistry
+from fedcohort.selection.data_sizes import SIZES
+from fedcohort.selection.protocol import Selector
+
+REPLIES = "replies"
+HINT = f"numbers of samples by name of the client, or {REPLIES!r} for those that clients declare"
+
+
+class DataSizes:
+    """The numbers of samples that a selector is told.
+
+    Args:
+        given: Numbers by name of the client, or "replies" for the numbers of examples that clients
+            declare when they return a model. None if the selector needs none.
+
+    Raises:
+        ValueError: If it is neither, or a number is out of bounds.
+    """
+
+    def __init__(self, given: Mapping[str, float] | str | None = None) -> None:
+        is_table = isinstance(given, Mapping) and len(given) > 0
+        if given is not None and given != REPLIES and not is_table:
+            raise ValueError(f"data_sizes must be {HINT}, got {given!r}")
+        self.given: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
+        self.is_known = given is not None
+        for name, size in self.given.items():
+            check_range(f"data_sizes of {name}", size, *SIZES)
+
+    def look_up(self, registry: ClientRegistry) -> Floats:
+        """Return a number for each client by its index.
+
+        A client whose number is unknown counts as the mean of the others, and as 1 if none is
+        known. A number that was given takes precedence over a declared one.
+        """
+        sizes = np.full(len(registry), np.nan)
+        for index, declared in enumerate(registry.examples):
+            size = self.given.get(registry.name(index), declared)
+            if size is not None:
+                sizes[index] = size
+        known = sizes[np.isfinite(sizes)]
+        sizes[np.isnan(sizes)] = known.mean() if known.size else 1.0
+        return np.asarray(np.clip(sizes, *SIZES))
+
+    def tell(self, selector: Selector, registry: ClientRegistry) -> None:
+        """Give a selector the numbers as they are known now, if it was built on them."""
+        if self.is_known and hasattr(selector, "data_sizes"):
+            selector.data_sizes = self.look_up(registry)[: selector.num_clients]
