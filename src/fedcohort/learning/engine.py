@@ -3,7 +3,6 @@
 It holds the data on the device and trains one batch of local updates per round.
 """
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from fedcohort.arrays import Bools, Floats, Ints
+from fedcohort.cores import usable_cores
 from fedcohort.learning.aggregator import Aggregator, read_tensor
 from fedcohort.learning.evaluation import Evaluation, Evaluator
 from fedcohort.learning.inputs import check_inputs
@@ -100,7 +100,7 @@ class Engine:
         threads = 0
         module = self.module
         if self.device.type == "cpu":
-            threads = os.cpu_count() or 1
+            threads = usable_cores()
             module = with_channels_last(module, self.x[:2])
         if self.device.type == "cuda":
             torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
