@@ -6,9 +6,9 @@ A page says which table it shows, and this script copies it:
     <!-- end -->
 
 The parts are a report, relative to the page, the heading of a table in it, the columns to show
-("all" for all; "CEP=updates" gives one
-another heading and leaves out brackets and marks) and, if not all rows, a column with the value that rows must have. `python
-scripts/fill_pages.py` fills all pages; a test checks that nothing changes.
+("all" for all; "CEP=updates" gives one another heading and leaves out brackets and marks) and, if
+not all rows, a column with the value that rows must have. `python scripts/fill_pages.py` fills
+all pages; a test checks that nothing changes.
 """
 
 import re
