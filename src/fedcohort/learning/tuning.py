@@ -72,13 +72,13 @@ def fastest_mode(
         preferred: Mode to take unless the other one is clearly faster.
     """
     seconds = _measure(trainers, models, jobs)
-    if max(seconds.values()) < SLOW:  # the first turn only warms up
+    if min(seconds.values()) < SLOW:  # the first turn only warms up; importing takes seconds
         for trainer in trainers.values():
             if isinstance(trainer, BatchedTrainer):
                 trainer.record_step(models)
         turns = [_measure(trainers, models, jobs) for _ in range(TURNS)]
     else:
-        turns = [seconds]
+        turns = [_measure(trainers, models, jobs)]
     (other,) = trainers.keys() - {preferred}
     is_faster = is_clearly_faster(
         [turn[other] for turn in turns], [turn[preferred] for turn in turns]
