@@ -5,7 +5,7 @@ Modules that a suite measures are imported by the suite: the others must run wit
 
 import importlib
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
@@ -98,12 +98,18 @@ def matmul_row(device: str, dtype: Any, size: int) -> Row:
 
 def time_calls(call: Callable[[], object], repeats: int = 7) -> list[float]:
     """Return the seconds of repeated calls, without the first."""
-    seconds = []
+    return time_by_turns([call], repeats)[0]
+
+
+def time_by_turns(calls: Sequence[Callable[[], object]], repeats: int) -> list[list[float]]:
+    """Return the seconds of repeated turns of some calls, a list for each; without the first."""
+    seconds: list[list[float]] = [[] for _ in calls]
     for _ in range(1 + repeats):
-        start = perf_counter()
-        call()
-        seconds.append(perf_counter() - start)
-    return seconds[1:]
+        for call, own_seconds in zip(calls, seconds, strict=True):
+            start = perf_counter()
+            call()
+            own_seconds.append(perf_counter() - start)
+    return [own_seconds[1:] for own_seconds in seconds]
 
 
 def measure_report(quick: bool) -> list[Row]:
@@ -118,9 +124,12 @@ def measure_report(quick: bool) -> list[Row]:
         config = {"rounds": 5, "seeds": 2, "clients": 10, "cohort": 4}
         run_comparison(ComparisonConfig.from_dict(config), folder)
         files = [path for path in folder.rglob("*") if path.is_file()]
-        read = time_calls(lambda: [path.read_bytes() for path in files], repeats)
-        load = time_calls(lambda: load_comparison(folder), repeats)
-        draw = time_calls(lambda: write_report(folder), repeats)
+        calls = [
+            lambda: [path.read_bytes() for path in files],
+            lambda: load_comparison(folder),
+            lambda: write_report(folder),
+        ]
+        read, load, draw = time_by_turns(calls, repeats)
     ratios = (np.array(draw) / np.array(load)).tolist()
     return [
         make_row("read the bytes of all files", "ms", 1e3, read),

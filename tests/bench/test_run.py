@@ -110,10 +110,12 @@ def test_a_product_of_matrices_counts_two_operations_per_pair(monkeypatch):
     assert found["unit"] == "GFLOP/s"
 
 
-def test_the_first_call_only_warms_up():
-    calls = []
-    seconds = import_module("bench_suites").time_calls(lambda: calls.append(1), 3)
-    assert (len(calls), len(seconds)) == (4, 3)
+def test_calls_take_turns_and_the_first_turn_only_warms_up():
+    order = []
+    calls = [lambda: order.append("a"), lambda: order.append("b")]
+    seconds = import_module("bench_suites").time_by_turns(calls, 3)
+    assert order == ["a", "b"] * 4
+    assert [len(own_seconds) for own_seconds in seconds] == [3, 3]
 
 
 def test_what_is_not_installed_has_a_row_that_says_so(monkeypatch):
