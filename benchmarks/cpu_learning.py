@@ -69,6 +69,13 @@ def measure_small(num_runs: int, rounds: int) -> dict[str, Any]:
     def floor(round: int) -> None:
         plain.play_round(draw_clients(1, round)[0])
 
+    # On a busy machine PyTorch's threads wait for each other: take the faster number of them.
+    seconds_by_threads = {}
+    for threads in (torch.get_num_threads(), 1):
+        torch.set_num_threads(threads)
+        seconds_by_threads[threads] = np.median(take_turns(floor, floor, 3, 5)["floor"])
+    torch.set_num_threads(min(seconds_by_threads, key=seconds_by_threads.__getitem__))
+
     def ours(round: int) -> None:
         engine.train(round, draw_clients(num_runs, round), everyone)
 

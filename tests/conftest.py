@@ -1,11 +1,17 @@
 """What all tests share: the mark of those that start a federation, and a package for a moment."""
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
 DEPLOYMENT_FOLDERS = ("flower", "chaos")  # their slow tests start a SuperLink and its nodes
+
+
+def pytest_configure():
+    """Neither use nor change what this machine remembers about the user's trainings."""
+    os.environ["FEDCOHORT_CACHE"] = "off"
 
 
 @pytest.hookimpl(tryfirst=True)

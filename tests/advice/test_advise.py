@@ -92,7 +92,7 @@ def test_a_short_log_is_refused():
 @pytest.mark.parametrize(
     ("options", "message"),
     [({"keep": 1.5}, "keep"), ({"fair": -1}, "fair"), ({"needed": 0}, "needed"),
-     ({"rounds": 0}, "rounds")],
+     ({"rounds": 0}, "rounds"), ({"rounds": 2**63}, "rounds")],
 )  # fmt: skip
 def test_options_out_of_bounds_are_refused_by_name(options, message):
     with pytest.raises(ValueError, match=f"^{message} must be"):

@@ -54,9 +54,11 @@ def wandb(folder):
     """Read what W&B keeps offline, with its own reader."""
     import json
 
+    from wandb import teardown
     from wandb.proto.wandb_internal_pb2 import Record
     from wandb.sdk.internal.datastore import DataStore
 
+    teardown()  # its process writes beside ours; now all is on disk
     found = {}
     ids = set()
     for path in sorted(folder.glob("wandb/offline-run-*/run-*.wandb")):
@@ -124,6 +126,18 @@ def test_a_run_writes_its_rounds_and_what_clients_report(clock, tmp_path):
     found = tensorboard(tmp_path)
     assert found["round/arrived"] == {1: 3.0, 2: 3.0}
     assert set(found["train/train_loss"]) == {1, 2}
+
+
+@pytest.mark.usefixtures("_offline")
+@pytest.mark.filterwarnings("ignore")
+def test_a_client_with_an_odd_name_does_not_end_the_log(tmp_path, logged):
+    odd = {**ROWS[0], "probabilities": {"../b@c": 0.25, "ok-1": 0.5, "": 0.75}}
+    write(tmp_path, "mlflow", [odd, ROWS[1]], done=0)
+    found = mlflow(tmp_path)
+    assert found["probability/___b_c"] == {1: 0.25}
+    assert found["probability/ok-1"] == {1: 0.5}
+    assert found["round/cep"] == {1: 2.0, 2: 4.0}
+    assert logged == []
 
 
 @contextmanager

@@ -50,6 +50,12 @@ REPRODUCE_FLAGS = (
     "--scaling", "--sampler", "--candidates", "--device", "--precision", "--data", "--time-budget",
     "--out", "--from", "--export", "--devices", "--shard", "--ray",
 )  # fmt: skip
+ADVISE = {"--clients": "6", "--cohort": "2", "--rates": "0.5", "--rounds": "12"}
+ADVISE_FLAGS = (
+    "--clients", "--cohort", "--rates", "--deadline", "--seconds", "--spread", "--off",
+    "--round-seconds", "--selector", "--selectors", "--needed", "--keep", "--fair",
+    "--model-bytes", "--rounds", "--seed", "--out",
+)  # fmt: skip
 COMPARE_FLAGS = (
     "--config", "--out", "--data", "--log", "--devices", "--shard", "--ray",
     *(f"--{field.name.replace('_', '-')}" for field in fields(ComparisonConfig)),
@@ -124,6 +130,16 @@ def reproduce(rng: random.Random, paths: list[str]) -> list[str]:
     return ["reproduce", name, *spread(given)]
 
 
+def advise(rng: random.Random, paths: list[str]) -> list[str]:
+    given = with_strange_values(rng, ADVISE, ADVISE_FLAGS, paths)
+    if given["--rounds"].strip() in ENDLESS["--rounds"]:
+        given["--rounds"] = "12"
+    source = rng.choice(([], [], [rng.choice((*paths, *WORDS))]))
+    if rng.random() < 0.2:
+        return ["replay", rng.choice((*paths, *WORDS)), f"--selectors={rng.choice(WORDS)}"]
+    return ["advise", *source, *spread(given), *rng.choice(([], ["--json"]))]
+
+
 def read_only(rng: random.Random, paths: list[str]) -> list[str]:
     command = rng.choice(("report", "watch", "list", "bench", "nonsense", "--version", ""))
     arguments = [command, rng.choice((*paths, *WORDS))]
@@ -135,7 +151,7 @@ def read_only(rng: random.Random, paths: list[str]) -> list[str]:
 
 
 COMMANDS: tuple[Callable[[random.Random, list[str]], list[str]], ...] = (
-    compare, compare, compare, simulate, simulate, reproduce, read_only,
+    compare, compare, compare, simulate, simulate, reproduce, read_only, advise,
 )  # fmt: skip
 
 

@@ -9,7 +9,6 @@ from threading import Thread
 
 import numpy as np
 import pytest
-from shard_work import is_alive, wait_until
 
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab import ray_shards
@@ -17,6 +16,7 @@ from fedcohort.lab.comparison import run_comparison
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.devices import ShardFailed
 from fedcohort.lab.sharding import Workers, run_sharded
+from shard_work import is_alive, wait_until
 
 CONFIG = ComparisonConfig(
     selectors=("random", "e3cs-0.5"),

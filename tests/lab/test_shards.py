@@ -2,6 +2,7 @@
 
 import pytest
 
+from fedcohort.cores import usable_cores
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.devices import child_environment, describe_end, parse_devices
 from fedcohort.lab.ray_shards import cores_per_shard
@@ -73,11 +74,13 @@ def test_a_process_sees_its_own_gpu_alone():
     assert child_environment("cuda", 4, environ)["CUDA_VISIBLE_DEVICES"] == "GPU-aa"
 
 
-def test_processes_on_cpus_share_the_cores_unless_told_otherwise(monkeypatch):
+@pytest.mark.parametrize(("given", "cores"), [("", 8), ("5", 5), ("4,2", 4), ("0", 8), ("x", 8)])
+def test_processes_on_cpus_share_the_cores_that_this_one_may_use(monkeypatch, given, cores):
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(8)))
-    assert child_environment("cpu", 3, {})["OMP_NUM_THREADS"] == "2"
+    monkeypatch.setenv("OMP_NUM_THREADS", given)
+    assert usable_cores() == cores
+    assert child_environment("cpu", 3, {})["OMP_NUM_THREADS"] == str(cores // 3)
     assert child_environment("cpu", 30, {})["OMP_NUM_THREADS"] == "1"
-    assert child_environment("cpu", 3, {"OMP_NUM_THREADS": "5"})["OMP_NUM_THREADS"] == "5"
 
 
 @pytest.mark.parametrize(

@@ -69,8 +69,11 @@ def mlflow(folder):
 
 def wandb(folder):
     """Read what W&B keeps offline, with its own reader."""
+    from wandb import teardown
     from wandb.proto.wandb_internal_pb2 import Record
     from wandb.sdk.internal.datastore import DataStore
+
+    teardown()  # its process writes beside ours; now all is on disk
 
     own = json.loads((folder / "wandb.json").read_text())[GROUP]
     found = {}

@@ -76,6 +76,8 @@ def test_a_descent_finds_the_client_at_every_place(values, base, data):
     assert found[0] == client
     assert mass[0] == masses[client]
     assert rest[0] == place - (ends[client] - masses[client])
+    before = ends[client] - masses[client] - int(blocks[:block].sum())
+    assert tree.mass_before(client, 1.0, float(base)) == before
 
 
 @given(

@@ -39,6 +39,7 @@ LEAST_ROUNDS = 10
 RESAMPLES = 400
 LEAST_AFTER_CHANGE = 20  # rounds after a change that suffice to forget what was before
 SHORTEST, LONGEST = 100, 400  # rounds to play ahead
+MOST_AHEAD = 10_000
 Step = Callable[[str], None]
 
 
@@ -71,7 +72,9 @@ class Options:
         check_range("keep", self.keep, 0.0, 1.0)
         check_range("fair", self.fair, 0.0, 1.0)
         check_int("seed", self.seed, 0)
-        for name in ("needed", "model_bytes", "rounds"):
+        if self.rounds is not None:
+            check_int("rounds", self.rounds, 1, MOST_AHEAD)
+        for name in ("needed", "model_bytes"):
             if getattr(self, name) is not None:
                 check_int(name, getattr(self, name), 1)
 

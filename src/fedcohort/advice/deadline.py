@@ -17,7 +17,7 @@ from fedcohort.advice.log import FederationLog
 from fedcohort.arrays import Floats
 
 POINTS = 60
-DRAWS = 120
+DRAWS = 80
 KEEP = 0.9
 TOLERANCE = 0.05  # what a recommendation may lose against the best
 CONFIDENCE = 0.9

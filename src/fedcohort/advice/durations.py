@@ -15,6 +15,7 @@ from fedcohort.arrays import Floats, Ints
 
 LEAST_ANSWERS = 20  # with times; fewer say nothing
 STEPS = 800
+LATER_STEPS = 100  # from a fit of nearly the same answers
 CLOSE = 1e-5  # a step that moves no parameter by more is the last
 PRIOR = 1.0  # a client counts as one typical answer more
 TINY = 1e-9
@@ -126,7 +127,7 @@ def fit_durations(
         centre = start.log_median
         between = float(centre.var()) + 1e-4
         answers = start.answers
-    for _ in range(STEPS):
+    for _ in range(STEPS if start is None else LATER_STEPS):
         before = (mean, spread, float(answers.mean()))
         late, first, second = _expected_late(counts, centre, spread, answers, deadline)
         known = counts.answers + late

@@ -98,8 +98,8 @@ def log_gamma(values: npt.ArrayLike) -> Floats:
         values: Numbers above 0, any shape.
 
     Examples:
-        >>> log_gamma([1.0, 5.0]).round(9).tolist()  # 0! and 4!
-        [0.0, 3.17805383]
+        >>> np.exp(log_gamma([1.0, 5.0])).round(9).tolist()  # 0! and 4!
+        [1.0, 24.0]
     """
     x = np.asarray(values, dtype=np.float64)
     below = np.zeros(x.shape)

@@ -27,6 +27,7 @@ from fedcohort.world.registry import Conditions, make_world
 
 ROUNDS = 1000  # of a federation that flags describe
 BYTES_PER_QUESTION = 400
+BYTES_PER_CLIENT = 3000  # draws of its rate, and its answers in the worlds
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Description:
 
     def __post_init__(self) -> None:
         check_int("clients", self.clients, 1)
+        check_memory("clients", f"{self.clients} clients", needed=self.clients * BYTES_PER_CLIENT)
         check_int("cohort", self.cohort, 1, self.clients)
         check_int("rounds", self.rounds, 1)
         check_range("spread", self.spread, 0.0, 10.0)

@@ -8,7 +8,7 @@ from fedcohort.advice.csv_log import COLUMNS, OPTIONAL, is_log_header, read_csv_
 from fedcohort.advice.journals import read_journal
 from fedcohort.advice.log import ARRIVED, FederationLog, Question, make_log
 from fedcohort.advice.played import play_simulation, play_trace
-from fedcohort.checks import check_choice
+from fedcohort.checks import check_choice, check_int, check_positive
 from fedcohort.files import check_file
 from fedcohort.lab.comparison import load_comparison
 from fedcohort.lab.folder import FLOWER_JOURNAL, Kind, detect_kind
@@ -42,6 +42,10 @@ def read_log(
     Raises:
         ValueError: If the source is none of these, or cannot be read.
     """
+    if deadline is not None:
+        check_positive("deadline", deadline)
+    if cohort is not None:
+        check_int("cohort", cohort, 1)
     if source.is_dir():
         return _read_folder(source, selector)
     if source.name == FLOWER_JOURNAL:

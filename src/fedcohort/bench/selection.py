@@ -4,6 +4,7 @@ One round of many clients is compared with one draw of `torch.multinomial`.
 """
 
 from collections.abc import Callable
+from itertools import count
 from time import perf_counter
 
 import numpy as np
@@ -12,12 +13,13 @@ from fedcohort.arrays import Floats
 from fedcohort.bench.measurement import Row, describe_machine, make_row
 from fedcohort.rounds import play
 from fedcohort.selection.e3cs import E3CS
+from fedcohort.selection.large import LARGE
 from fedcohort.selection.protocol import Outcome
 from fedcohort.world.bernoulli import bernoulli
 from fedcohort.world.classes import class_rates
 
-WARM_UP = 2  # rounds
 LARGEST_COHORT = 10**4
+LARGEST_SCAN = 10**7
 MOST_OF_TORCH = 2**24  # categories of torch.multinomial
 
 
@@ -66,33 +68,53 @@ def measure_lock_step(
 
 
 def measure_large_round(num_clients: int, cohort_size: int, repeats: int) -> list[Row]:
-    """Time one round (allocate, sample, update), by turns with one torch.multinomial draw."""
+    """Time one round (allocate, sample, update), by turns with one torch.multinomial draw.
+
+    In large federations, rounds that pass over all clients take a third turn. Each call is
+    preceded by one that is not timed: the others left their own data in the cache.
+    """
     rng = np.random.default_rng(0)
-    selector = E3CS(num_clients, cohort_size, rng=0)
-    selector.log_weights += rng.normal(0.0, 1.0, num_clients)
-    draw = _make_torch_draw(selector.log_weights, cohort_size)
-
-    round_seconds = []
-    draw_seconds = []
-    for round in range(WARM_UP + repeats):
-        answered = rng.random(cohort_size) < 0.5
-        start = perf_counter()
-        selector.update(Outcome(selector.select(round), answered))
-        middle = perf_counter()
-        if draw is not None:
-            draw()
-        draw_seconds.append(perf_counter() - middle)
-        round_seconds.append(middle - start)
-    round_seconds = round_seconds[WARM_UP:]
-    draw_seconds = draw_seconds[WARM_UP:]
-
-    name = f"K={num_clients:,}, k={cohort_size:,}"
-    rows = [make_row(f"{name}: one whole round", "ms", 1e3, round_seconds)]
+    noise = rng.normal(0.0, 1.0, num_clients)
+    calls = {"one whole round": _make_round(num_clients, cohort_size, noise, "auto")}
+    if LARGE <= num_clients <= LARGEST_SCAN:
+        scan = _make_round(num_clients, cohort_size, noise, "scan")
+        calls["one round by a pass over all clients"] = scan
+    draw = _make_torch_draw(noise, cohort_size)
     if draw is not None:
-        ratios = (np.array(draw_seconds) / np.array(round_seconds)).tolist()
-        rows.append(make_row(f"{name}: one torch.multinomial draw", "ms", 1e3, draw_seconds))
-        rows.append(make_row(f"{name}: draw / round", "×", 1.0, ratios))
+        calls["one torch.multinomial draw"] = draw
+
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(repeats):
+        for name, call in calls.items():
+            call()
+            start = perf_counter()
+            call()
+            seconds[name].append(perf_counter() - start)
+
+    sizes = f"K={num_clients:,}, k={cohort_size:,}"
+    rows = [make_row(f"{sizes}: {name}", "ms", 1e3, taken) for name, taken in seconds.items()]
+    if draw is not None:
+        rounds = np.array(seconds["one whole round"])
+        ratios = np.array(seconds["one torch.multinomial draw"]) / rounds
+        rows.append(make_row(f"{sizes}: draw / round", "×", 1.0, ratios.tolist()))
     return rows
+
+
+def _make_round(
+    num_clients: int, cohort_size: int, noise: Floats, algorithm: str
+) -> Callable[[], object]:
+    """Return a function that plays the next round of E3CS, with weights e^noise at first."""
+    selector = E3CS(num_clients, cohort_size, rng=0, algorithm=algorithm)
+    selector.log_weights = selector.log_weights + noise
+    rng = np.random.default_rng(1)
+    rounds = count()
+
+    def play_round() -> None:
+        answered = rng.random(cohort_size) < 0.5
+        selector.update(Outcome(selector.select(next(rounds)), answered))
+
+    play_round()  # the first round builds the tree
+    return play_round
 
 
 def _make_torch_draw(log_weights: Floats, cohort_size: int) -> Callable[[], object] | None:

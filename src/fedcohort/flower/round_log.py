@@ -5,6 +5,7 @@ never ends a run.
 """
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from math import isfinite
@@ -51,7 +52,7 @@ class RoundLog:
         """Write what the journal holds of a round."""
         values = {f"round/{name}": row[name] for name in SCALARS if name in row}
         for client, probability in (row["probabilities"] or {}).items():
-            values[f"probability/{client}"] = probability
+            values[f"probability/{_tag(client)}"] = probability
         self.write(row["round"], values)
 
     def write_metrics(self, kind: str, server_round: int, metrics: Mapping[str, Any]) -> None:
@@ -65,7 +66,7 @@ class RoundLog:
         values = {}
         for name, value in metrics.items():
             if isinstance(value, int | float):
-                values[f"{kind}/{name}"] = value
+                values[f"{kind}/{_tag(name)}"] = value
         self.write(server_round, values)
 
     def write(self, server_round: int, values: Mapping[str, float]) -> None:
@@ -92,3 +93,11 @@ class RoundLog:
     def _give_up(self, kind: str, error: Exception) -> None:
         self._writers.pop(kind, None)
         log.warning("%s gets nothing from now on, the run goes on: %s", kind, describe_error(error))
+
+
+def _tag(name: str) -> str:
+    """Return a name that clients chose as a part of a tag that every library takes.
+
+    MLflow refuses other letters and paths such as "..", and one odd name must not end its log.
+    """
+    return re.sub(r"[^\w :-]", "_", name) or "_"

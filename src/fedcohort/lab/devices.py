@@ -13,6 +13,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+from fedcohort.cores import usable_cores
 from fedcohort.lab.shards import Shard
 from fedcohort.lab.simulation import Progress
 
@@ -186,8 +187,7 @@ def child_environment(device: str, sharers: int, environ: Mapping[str, str]) -> 
     """
     child = dict(environ)
     if device == "cpu":
-        cores = len(os.sched_getaffinity(0))
-        child.setdefault("OMP_NUM_THREADS", str(max(1, cores // sharers)))
+        child["OMP_NUM_THREADS"] = str(max(1, usable_cores() // sharers))
         return child
     index = _index(device)
     visible = environ.get(VISIBLE)

@@ -3,7 +3,6 @@
 It holds the data on the device and trains one batch of local updates per round.
 """
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,11 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from fedcohort.arrays import Bools, Floats, Ints
+from fedcohort.cores import usable_cores
 from fedcohort.learning.aggregator import Aggregator, read_tensor
 from fedcohort.learning.evaluation import Evaluation, Evaluator
 from fedcohort.learning.inputs import check_inputs
 from fedcohort.learning.layers import with_channels_last
 from fedcohort.learning.memory import check_training_memory
+from fedcohort.learning.mode_memory import describe_training, recall_mode, remember_mode
 from fedcohort.learning.options import PRECISIONS, Options, find_device
 from fedcohort.learning.run import Run
 from fedcohort.learning.schedule import draw_batches
@@ -99,7 +100,7 @@ class Engine:
         threads = 0
         module = self.module
         if self.device.type == "cpu":
-            threads = os.cpu_count() or 1
+            threads = usable_cores()
             module = with_channels_last(module, self.x[:2])
         if self.device.type == "cuda":
             torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
@@ -259,11 +260,21 @@ class Engine:
         return suitable_slots(asked, np.array(steps), self.device, bytes_per_slot)
 
     def _choose_mode(self) -> str:
-        """Return the faster mode for this model and machine, measured on a few short jobs."""
+        """Return the faster mode for this model and machine, remembered or measured now."""
         if self.device.type != "cpu":
             return "together"
         num_runs = min(len(self.runs), 4)
         clients = np.arange(min(8, len(self.runs[0].train)))
+        training = describe_training(
+            self.module,
+            sample=list(self.x.shape[1:]),
+            batch_size=self.sgd.batch_size,
+            jobs=[num_runs, clients.size],
+            slots=self.slots,
+        )
+        remembered = recall_mode(training)
+        if remembered is not None:
+            return remembered
         job_run = np.repeat(np.arange(num_runs), clients.size)
         jobs = self._make_jobs(0, job_run, np.tile(clients, num_runs))
         short_jobs = Jobs(jobs.run, [rows[:3] for rows in jobs.batches], jobs.mu)
@@ -274,7 +285,9 @@ class Engine:
             "together": self._make_trainer("together", slots),
             "one-by-one": self._make_trainer("one-by-one", slots),
         }
-        return fastest_mode(trainers, self.models, short_jobs)
+        mode = fastest_mode(trainers, self.models, short_jobs)
+        remember_mode(training, mode)
+        return mode
 
     def _make_jobs(self, round: int, job_run: Ints, job_client: Ints) -> Jobs:
         """Return one job per client, each with its own stream of random batches."""

@@ -21,7 +21,8 @@ class Options:
             weights stay in float32. A CPU computes in float32 only.
         compiled: Whether to use `torch.compile`; ignored on a CPU.
         mode: "together" steps many clients in one batched operation, "one-by-one" trains each
-            client alone. "auto" measures on a CPU which is faster, and takes "together" on a GPU.
+            client alone. "auto" measures on a CPU which is faster and remembers it for this machine
+            and model, see `fedcohort.learning.mode_memory`; it takes "together" on a GPU.
         slots: Most clients that step side by side; None chooses a suitable number.
         max_norm: Longest change that a client may return. A longer change, or one that is not
             finite, is rejected and counts as a failure.

@@ -113,7 +113,7 @@ class BatchedTrainer:
         loss = torch.empty(jobs.run.size, device=models.device)
         worker_of_job = schedule_jobs(jobs.steps, self._parts).slot
         if models.is_cpu and self._replay is None and self._steps >= STEPS_BEFORE_RECORDING:
-            self._replay = self._record_step(models)
+            self.record_step(models)
 
         def work(worker: int) -> None:
             own = np.flatnonzero(worker_of_job == worker)
@@ -185,14 +185,14 @@ class BatchedTrainer:
             own.take_step = self._replay
         return own
 
-    def _record_step(self, models: Tensor) -> Step:
-        """Return a step that replays the operations of a step, if it always computes the same."""
+    def record_step(self, models: Tensor) -> None:
+        """Record the operations of a step on a CPU, to replay them, if they are always the same."""
         slots = self._part_slots
         weights = models[:1].expand(slots, -1).clone()
         samples = torch.zeros((slots, self.sgd.batch_size), dtype=torch.int64)
         args = (weights, self.x[samples], self.y[samples], torch.ones(samples.shape))
         gradients = make_gradients(self.workers.module())
-        return make_step(record(gradients, args) or gradients, self.sgd)
+        self._replay = make_step(record(gradients, args) or gradients, self.sgd)
 
 
 class SequentialTrainer:

@@ -3,10 +3,11 @@
 How many jobs step side by side, and whether training together is faster than one by one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import ceil
 from time import perf_counter
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,7 +18,10 @@ from fedcohort.learning.trainers import BatchedTrainer, Jobs, SequentialTrainer
 CPU_SLOTS = 512
 CPU_SLOT_BYTES = 8 * 2**30
 GPU_MEMORY_FRACTION = 0.6
-SLOW = 5.0  # seconds of a measurement beyond which warming up no longer counts
+SLOW = 1.0  # seconds of a turn beyond which one turn decides: it is then hardly noise
+TURNS = 8
+TURNS_TO_WIN = 0.75
+MARGIN = 0.1
 
 
 def suitable_slots(asked: float, steps: Ints, device: torch.device, bytes_per_slot: int) -> int:
@@ -53,11 +57,38 @@ def free_memory(device: torch.device) -> int:
 def fastest_mode(
     trainers: Mapping[str, BatchedTrainer | SequentialTrainer], models: Tensor, jobs: Jobs
 ) -> str:
-    """Return the name of the trainer that is the fastest for these few jobs."""
+    """Return the name of the trainer that is the fastest for these few jobs.
+
+    The trainers take turns, so that other work on the machine slows them alike.
+    """
     seconds = _measure(trainers, models, jobs)
-    if min(seconds.values()) < SLOW:  # the first call only warmed up
-        seconds = _measure(trainers, models, jobs)
-    return min(seconds, key=lambda mode: seconds[mode])
+    if max(seconds.values()) < SLOW:  # the first turn only warms up
+        for trainer in trainers.values():
+            if isinstance(trainer, BatchedTrainer):
+                trainer.record_step(models)
+        turns = [_measure(trainers, models, jobs) for _ in range(TURNS)]
+    else:
+        turns = [seconds]
+    together = [turn["together"] for turn in turns]
+    one_by_one = [turn["one-by-one"] for turn in turns]
+    return decide_mode(together, one_by_one)
+
+
+def decide_mode(together: Sequence[float], one_by_one: Sequence[float]) -> str:
+    """Return the mode to train in, given the seconds that each took in every turn.
+
+    "together" must be faster by a margin, in three quarters of the turns. Else the answer is
+    "one-by-one", so that noise does not decide.
+
+    Examples:
+        >>> decide_mode([1.0, 1.1, 9.0, 1.0], [2.0, 2.0, 2.1, 1.9])
+        'together'
+        >>> decide_mode([1.9, 1.8, 2.0, 1.9], [2.0, 2.0, 2.1, 1.9])
+        'one-by-one'
+    """
+    ratios = np.array(together) / np.array(one_by_one)
+    is_faster = ratios < 1 - MARGIN
+    return "together" if is_faster.mean() >= TURNS_TO_WIN else "one-by-one"
 
 
 def _measure(

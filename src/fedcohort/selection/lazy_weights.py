@@ -165,7 +165,8 @@ class LazyWeights:
         count = size - clients.size
         if count:
             drawn = draw_pivotal(self.tree, slope, base, count, draws, in_order)
-            clients = np.sort(np.append(clients, drawn))
+            # Both parts are nearly sorted, and the stable sort is fast on those.
+            clients = np.sort(np.append(clients, drawn), kind="stable")
         values = self.tree.values.take(clients)
         inclusion = np.where(values == 0, 1.0, slope * values + base)  # 0: held, and certain
         return clients, inclusion

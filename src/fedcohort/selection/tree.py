@@ -98,6 +98,18 @@ class SumTree:
             masses += np.multiply(self._count(self.depth, blocks), base, dtype=np.float64)
         return np.maximum(masses, 0.0, out=masses)
 
+    def mass_before(self, client: int, slope: float, base: float) -> float:
+        """Return the mass of the clients of a block that stand before one of them."""
+        mass = 0.0
+        node = client
+        for layer in range(self.depth):
+            if node & 1:
+                value = float(self.sums[layer][node - 1])
+                count = float(self.counts[layer][node - 1]) if layer else float(value != 0)
+                mass += slope * value + base * count
+            node >>= 1
+        return mass
+
     def descend(
         self, blocks: Ints, places: Floats, slope: float, base: float
     ) -> tuple[Ints, Floats, Floats]:

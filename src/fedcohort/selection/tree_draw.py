@@ -71,7 +71,7 @@ def draw_pivotal(
             that every pair of clients can meet in a cohort.
 
     Returns:
-        Client ids [count], in the order of the line.
+        Client ids [count], ascending but for the block in which the line starts.
     """
     line = _make_line(tree, slope, base, count, draws, in_order)
     if not in_order:
@@ -91,7 +91,9 @@ def draw_pivotal(
 
     # 3. Decide the duels.
     left = takes_left(located[:-1] == astride, head[1:], tail, draws[count : 2 * count - 1])
-    return np.where(left, np.append(located[0], astride), located)
+    clients = np.where(left, np.append(located[0], astride), located)
+    blocks = (clients >> tree.depth).astype(np.int16)  # which are sorted in linear time
+    return clients[np.argsort(blocks, kind="stable")]
 
 
 def _make_line(
@@ -109,9 +111,14 @@ def _make_line(
     if in_order:
         return line
 
-    # The line starts just before the client at a random place begins, and cuts none in two.
-    _, begin, _ = line.locate(np.array([(1 - draws[0]) * count]))
-    return replace(line, start=(float(begin[0]) - _nudge(count)) * line.unit)
+    # The line starts just before a random client, so that it cuts none in two.
+    place = int(float(draws[0]) * tree.num_blocks * 2**tree.depth)
+    rank = min(place >> tree.depth, tree.num_blocks - 1)
+    first = (int(order[rank]) << tree.depth) + place % 2**tree.depth
+    start = tree.mass_before(first, slope, base) - _nudge(count) * line.unit
+    if rank:
+        start += float(ends[rank - 1])
+    return replace(line, start=start)
 
 
 def _nudge(count: int) -> float:
