@@ -8,7 +8,7 @@ from torch import nn
 
 from fedcohort.learning import engine as engines
 from fedcohort.learning.mode_memory import describe_training, recall_mode, remember_mode
-from fedcohort.learning.tuning import MARGIN, decide_mode
+from fedcohort.learning.tuning import MARGIN, SMALL_STEP, is_clearly_faster, preferred_mode
 
 from .small import make_engine
 
@@ -24,22 +24,27 @@ def training(**numbers):
 
 
 DECISIONS = {
-    "clearly faster": ([1, 1, 1, 1], "together"),
-    "clearly slower": ([3, 3, 3, 3], "one-by-one"),
-    "faster, but within the noise": ([1.9, 1.95, 1.85, 1.9], "one-by-one"),
-    "one turn was disturbed": ([1, 1, 50, 1], "together"),
-    "two of four turns were not faster": ([1, 1, 2, 2], "one-by-one"),
-    "exactly the margin": ([2 * (1 - MARGIN)] * 4, "one-by-one"),
-    "a single turn": ([1], "together"),
+    "clearly faster": ([1, 1, 1, 1], True),
+    "clearly slower": ([3, 3, 3, 3], False),
+    "faster, but within the noise": ([1.9, 1.95, 1.85, 1.9], False),
+    "one turn was disturbed": ([1, 1, 50, 1], True),
+    "two of four turns were not faster": ([1, 1, 2, 2], False),
+    "exactly the margin": ([2 * (1 - MARGIN)] * 4, False),
+    "a single turn": ([1], True),
 }
 
 
-@pytest.mark.parametrize(("together", "mode"), DECISIONS.values(), ids=DECISIONS)
-def test_noise_does_not_decide(together, mode):
-    alone = [2.0] * len(together)
-    assert decide_mode(together, alone) == mode
-    slower = [[7 * seconds for seconds in turns] for turns in (together, alone)]
-    assert decide_mode(*slower) == mode
+@pytest.mark.parametrize(("seconds", "faster"), DECISIONS.values(), ids=DECISIONS)
+def test_noise_does_not_decide(seconds, faster):
+    reference = [2.0] * len(seconds)
+    assert is_clearly_faster(seconds, reference) == faster
+    slower = [[7 * value for value in turns] for turns in (seconds, reference)]
+    assert is_clearly_faster(*slower) == faster
+
+
+def test_within_the_noise_small_models_train_together_and_large_ones_one_by_one():
+    assert preferred_mode(SMALL_STEP - 1) == "together"
+    assert preferred_mode(SMALL_STEP) == "one-by-one"
 
 
 def test_a_decision_is_remembered_for_its_training_only(folder):

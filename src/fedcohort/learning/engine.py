@@ -23,10 +23,10 @@ from fedcohort.learning.run import Run
 from fedcohort.learning.schedule import draw_batches
 from fedcohort.learning.sgd import Sgd
 from fedcohort.learning.trainers import BatchedTrainer, Jobs, LocalUpdates, SequentialTrainer
-from fedcohort.learning.tuning import fastest_mode, suitable_slots
+from fedcohort.learning.tuning import fastest_mode, preferred_mode, suitable_slots
 from fedcohort.learning.update_memory import UpdateMemory
 from fedcohort.learning.weights import flat_weights
-from fedcohort.learning.workers import Workers
+from fedcohort.learning.workers import Workers, multiply_adds
 from fedcohort.rng import stream
 from fedcohort.rounds import Returned
 
@@ -264,7 +264,7 @@ class Engine:
         if self.device.type != "cpu":
             return "together"
         num_runs = min(len(self.runs), 4)
-        clients = np.arange(min(8, len(self.runs[0].train)))
+        clients = np.arange(min(20, len(self.runs[0].train)))
         training = describe_training(
             self.module,
             sample=list(self.x.shape[1:]),
@@ -285,7 +285,9 @@ class Engine:
             "together": self._make_trainer("together", slots),
             "one-by-one": self._make_trainer("one-by-one", slots),
         }
-        mode = fastest_mode(trainers, self.models, short_jobs)
+        step_work = self.sgd.batch_size * multiply_adds(self.workers.module(), self.x[:1])
+        preferred = preferred_mode(step_work)
+        mode = fastest_mode(trainers, self.models, short_jobs, preferred)
         remember_mode(training, mode)
         return mode
 

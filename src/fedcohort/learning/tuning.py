@@ -21,7 +21,8 @@ GPU_MEMORY_FRACTION = 0.6
 SLOW = 1.0  # seconds of a turn beyond which one turn decides: it is then hardly noise
 TURNS = 8
 TURNS_TO_WIN = 0.75
-MARGIN = 0.1
+MARGIN = 0.2
+SMALL_STEP = 2_000_000
 
 
 def suitable_slots(asked: float, steps: Ints, device: torch.device, bytes_per_slot: int) -> int:
@@ -55,40 +56,57 @@ def free_memory(device: torch.device) -> int:
 
 
 def fastest_mode(
-    trainers: Mapping[str, BatchedTrainer | SequentialTrainer], models: Tensor, jobs: Jobs
+    trainers: Mapping[str, BatchedTrainer | SequentialTrainer],
+    models: Tensor,
+    jobs: Jobs,
+    preferred: str,
 ) -> str:
     """Return the name of the trainer that is the fastest for these few jobs.
 
     The trainers take turns, so that other work on the machine slows them alike.
+
+    Args:
+        trainers: The trainers, by mode.
+        models: Weights of the models, [R, P].
+        jobs: Jobs to measure with.
+        preferred: Mode to take unless the other one is clearly faster.
     """
     seconds = _measure(trainers, models, jobs)
-    if max(seconds.values()) < SLOW:  # the first turn only warms up
+    if min(seconds.values()) < SLOW:  # the first turn only warms up; importing takes seconds
         for trainer in trainers.values():
             if isinstance(trainer, BatchedTrainer):
                 trainer.record_step(models)
         turns = [_measure(trainers, models, jobs) for _ in range(TURNS)]
     else:
-        turns = [seconds]
-    together = [turn["together"] for turn in turns]
-    one_by_one = [turn["one-by-one"] for turn in turns]
-    return decide_mode(together, one_by_one)
+        turns = [_measure(trainers, models, jobs)]
+    (other,) = trainers.keys() - {preferred}
+    is_faster = is_clearly_faster(
+        [turn[other] for turn in turns], [turn[preferred] for turn in turns]
+    )
+    return other if is_faster else preferred
 
 
-def decide_mode(together: Sequence[float], one_by_one: Sequence[float]) -> str:
-    """Return the mode to train in, given the seconds that each took in every turn.
+def is_clearly_faster(seconds: Sequence[float], reference: Sequence[float]) -> bool:
+    """Return whether one way is faster by a margin, in three quarters of the turns.
 
-    "together" must be faster by a margin, in three quarters of the turns. Else the answer is
-    "one-by-one", so that noise does not decide.
+    So noise does not decide.
 
     Examples:
-        >>> decide_mode([1.0, 1.1, 9.0, 1.0], [2.0, 2.0, 2.1, 1.9])
-        'together'
-        >>> decide_mode([1.9, 1.8, 2.0, 1.9], [2.0, 2.0, 2.1, 1.9])
-        'one-by-one'
+        >>> is_clearly_faster([1.0, 1.1, 9.0, 1.0], [2.0, 2.0, 2.1, 1.9])
+        True
+        >>> is_clearly_faster([1.9, 1.8, 2.0, 1.9], [2.0, 2.0, 2.1, 1.9])
+        False
     """
-    ratios = np.array(together) / np.array(one_by_one)
-    is_faster = ratios < 1 - MARGIN
-    return "together" if is_faster.mean() >= TURNS_TO_WIN else "one-by-one"
+    ratios = np.array(seconds) / np.array(reference)
+    return bool((ratios < 1 - MARGIN).mean() >= TURNS_TO_WIN)
+
+
+def preferred_mode(step_work: int) -> str:
+    """Return the mode that suits a model whose step takes so many multiply-adds.
+
+    Small models spend more time in Python than in arithmetic, unless they train together.
+    """
+    return "together" if step_work < SMALL_STEP else "one-by-one"
 
 
 def _measure(
