@@ -14,10 +14,14 @@ Row = dict[str, Any]
 
 def describe_machine() -> str:
     """Return the processor, the number of cores and the versions that were measured."""
+    return f"{describe_hardware()}, commit {git_commit(Path(__file__))}"
+
+
+def describe_hardware() -> str:
+    """Return what `describe_machine` does, without the commit."""
     python = f"Python {platform.python_version()}"
     numpy = f"NumPy {np.__version__}"
-    commit = f"commit {git_commit(Path(__file__))}"
-    return f"{_processor()}, {os.cpu_count()} cores, {python}, {numpy}, {commit}"
+    return f"{_processor()}, {os.cpu_count()} cores, {python}, {numpy}"
 
 
 def make_row(what: str, unit: str, scale: float, values: list[float]) -> Row:
