@@ -152,7 +152,7 @@ def test_a_step_of_many_models_with_the_kernels_equals_one_without(monkeypatch, 
     weights = flat_weights(module) + 0.01 * torch.randn(models, flat_weights(module).numel())
     state = (
         weights,
-        weights,
+        weights[:, :0],  # in float32 nothing is rounded
         torch.randn_like(weights),
         torch.zeros_like(weights),
         torch.tensor([0.0, 0.5, 1.0]),
@@ -166,7 +166,6 @@ def test_a_step_of_many_models_with_the_kernels_equals_one_without(monkeypatch, 
 
     def after(step):
         own = [part.clone() for part in state]
-        own[1] = own[0]  # in float32 the rounded weights are the weights
         step(*own, *data)
         return own
 

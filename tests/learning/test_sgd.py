@@ -44,7 +44,7 @@ def test_the_fedprox_step_follows_the_gradient_of_the_whole_objective():
     loss = torch.full((MODELS,), 2.0)
 
     step = make_batched_step(module, Sgd(0.1, 0.9, BATCH))
-    step(moved, moved, velocity, anchor, mu, loss, x, y, samples)
+    step(moved, torch.empty(MODELS, 0), velocity, anchor, mu, loss, x, y, samples)
 
     for model in range(MODELS):
         free = weights[model].clone().requires_grad_(True)

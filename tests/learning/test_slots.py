@@ -36,3 +36,21 @@ def test_only_the_first_slots_step_where_fewer_have_samples(slots):
     slots.step(torch.randint(10, (2, 5)))
     moved = slots.change(every).abs().amax(dim=1) > 0
     assert moved.tolist() == [True, True, False, False]
+
+
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+def test_no_two_arguments_of_a_step_share_memory(precision):
+    taken = []
+    x = torch.randn(10, 3).to(precision)
+    slots = Slots(lambda *args: taken.extend(args), x, torch.zeros(10), 4, 8, 5, recorded=False)
+    slots.step(torch.zeros(3, 5, dtype=torch.int64))
+    places = [part.data_ptr() for part in taken if part.numel()]
+    assert len(set(places)) == len(places)
+
+
+def test_the_rounded_weights_follow_the_weights():
+    x = torch.randn(10, 3).bfloat16()
+    slots = Slots(lambda *args: None, x, torch.zeros(10), 4, 8, 5, recorded=False)
+    weights = torch.randn(2, 8)
+    slots.start(torch.tensor([2, 0]), weights, torch.zeros(2))
+    assert torch.equal(slots._rounded[[2, 0]], weights.bfloat16())

@@ -52,8 +52,8 @@ MUTANTS = (
     Mutant(
         "the rate of a class is a sum",
         "lab/reliability.py",
-        "totals / np.bincount(members)",
-        "totals",
+        "Reliability(classes, totals / members, members",
+        "Reliability(classes, totals, members",
         LAB,
     ),
     Mutant(

@@ -14,9 +14,9 @@ MUTANTS = (
     ),
     Mutant(
         "the large-federation path is taken for every sampler",
-        "selection/e3cs.py",
-        'self.num_clients >= large.LARGE and self.sampler == "systematic"',
-        "self.num_clients >= large.LARGE",
+        "selection/weight_store.py",
+        'if num_clients < large.LARGE or sampler != "systematic":',
+        "if num_clients < large.LARGE:",
         (f"{LARGE}::test_other_samplers_draw_in_large_federations_as_in_small_ones",),
     ),
     Mutant(

@@ -53,8 +53,9 @@ def make_batched_step(module: nn.Module, sgd: Sgd) -> Step:
     The step is a function of weights [S, P], rounded [S, P], velocity [S, P], anchor [S, P],
     mu [S], total_loss [S], all inputs x [N, ...] and labels y [N], and samples [S, B], the
     positions of each model's batch in x and y; -1 for no sample. `rounded` holds the weights in
-    the precision of x, in which the passes compute. The step changes weights, rounded and
-    velocity in place and adds to total_loss the loss before the step.
+    the precision of x, in which the passes compute, and is [S, 0] if that is the weights' own.
+    The step changes weights, rounded and velocity in place and adds to total_loss the loss before
+    the step.
 
     Args:
         module: Model whose forward pass all models take.
@@ -106,7 +107,9 @@ def make_step(gradients: Gradients, sgd: Sgd) -> Step:
         # Where a batch has no sample, repeat one of the same batch.
         indices = torch.where(samples >= 0, samples, samples[:, :1]).clamp_min(0)
         counts = (samples >= 0).float()
-        gradient, loss = gradients(rounded, x[indices], y[indices], counts)
+        is_rounded = rounded.shape[1] > 0
+        current = rounded if is_rounded else weights
+        gradient, loss = gradients(current, x[indices], y[indices], counts)
         total_loss.add_(loss)
         if weights.is_cpu:
             _update_without_memory(weights, velocity, gradient, anchor, mu, sgd)
@@ -114,7 +117,7 @@ def make_step(gradients: Gradients, sgd: Sgd) -> Step:
         proximal = mu[:, None] * (weights - anchor)
         velocity.mul_(sgd.momentum).add_(gradient).add_(proximal)
         weights.sub_(sgd.rate * velocity)
-        if rounded.dtype != weights.dtype:  # else both are the same numbers
+        if is_rounded:
             rounded.copy_(weights)
 
     return step

@@ -40,7 +40,9 @@ class Slots:
         self._x = x
         self._y = y
         self.weights = torch.zeros((count, size), device=device)
-        self._rounded = self.weights.to(x.dtype)  # the same tensor if x is in float32
+        # Empty if nothing is rounded: no two arguments of a compiled step may share memory.
+        rounds = x.dtype != self.weights.dtype
+        self._rounded = torch.zeros((count, rounds * size), dtype=x.dtype, device=device)
         self.velocity = torch.zeros_like(self.weights)
         self.anchor = torch.zeros_like(self.weights)
         self.mu = torch.zeros(count, device=device)
@@ -53,7 +55,8 @@ class Slots:
     def start(self, slots: Tensor, weights: Tensor, mu: Tensor) -> None:
         """Start a job in each of n slots, from weights [n, P] and with mu [n]."""
         self.weights[slots] = weights
-        self._rounded[slots] = weights.to(self._rounded.dtype)
+        if self._rounded.shape[1]:
+            self._rounded[slots] = weights.to(self._rounded.dtype)
         self.anchor[slots] = weights
         self.velocity[slots] = 0.0
         self.total_loss[slots] = 0.0
