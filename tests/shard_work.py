@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -14,6 +15,16 @@ def wait_until(condition):
     while not condition():
         assert monotonic() < end, "the condition never held"
         sleep(0.01)
+
+
+def start(words, **options):
+    """Start a process that Ctrl-C ends, also where our own parent ignores that signal."""
+
+    def listen():
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    pipe = subprocess.PIPE
+    return subprocess.Popen(words, stderr=pipe, text=True, preexec_fn=listen, **options)
 
 
 def is_alive(pid):

@@ -65,6 +65,15 @@ def test_a_file_holds_one_idea(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
 
 
+def test_no_two_files_of_tests_share_a_name():
+    """Pytest collects only one of them, unless they are in packages."""
+    names = []
+    for path in Path(__file__).parent.rglob("test_*.py"):
+        if not (path.parent / "__init__.py").exists():
+            names.append(path.name)
+    assert sorted(set(names)) == sorted(names)
+
+
 def test_the_rules_find_what_they_are_for():
     bad = ast.parse("x = [y for y in [z for z in ()]] if a else b if c else d\ndef f(of): pass")
     assert nested(bad, (ast.IfExp,)) == [1]

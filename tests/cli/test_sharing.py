@@ -3,13 +3,12 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from shard_work import children, is_alive, wait_until
+from shard_work import SECONDS, children, is_alive, start, wait_until
 
 TINY = (
     "--selectors=random", "--partitions=iid", "--aggregations=normalised", "--clients=6",
@@ -115,12 +114,12 @@ def test_a_study_shares_its_seeds(fedcohort):
 def test_ctrl_c_ends_all_processes_and_leaves_shards_that_go_on(fedcohort):
     flags = (*COMPARE[:-1], "--rounds=400", "--checkpoint-every=1", "--devices=cpu,cpu", "--out=c")
     words = [sys.executable, "-m", "fedcohort", *flags]
-    parent = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    parent = start(words)
     wait_until(lambda: all(Path(f"c/shards/{n}-of-2/records/0000001.npz").exists() for n in (1, 2)))
     processes = children(parent.pid)
     assert len(processes) == 2
     os.kill(parent.pid, signal.SIGINT)
-    _, err = parent.communicate()
+    _, err = parent.communicate(timeout=SECONDS)
     assert parent.returncode == 130
     assert err.startswith("error: interrupted")
     assert not any(is_alive(pid) for pid in processes)

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -87,11 +86,11 @@ out = Path({str(tmp_path)!r})
 jobs = [Job(Shard(n, 2), partial(shard_work.hang, out / f"pid{{n}}"), out / "log") for n in (1, 2)]
 run_on_devices(jobs, ["cpu", "cpu"])
 """
-    parent = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True)
+    parent = shard_work.start([sys.executable, "-c", script])
     files = [tmp_path / "pid1", tmp_path / "pid2"]
     wait_until(lambda: all(path.exists() for path in files))
     parent.send_signal(how)
-    _, said = parent.communicate()
+    _, said = parent.communicate(timeout=shard_work.SECONDS)
     assert parent.returncode != 0
     assert ("KeyboardInterrupt" in said) == (how is signal.SIGINT)
     pids = [int(path.read_text()) for path in files]
