@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import shard_work
-from shard_work import children, is_alive, wait_until
 
+import shard_work
 from fedcohort.lab.devices import Job, ShardFailed, run_on_devices
 from fedcohort.lab.shards import Shard
+from shard_work import children, is_alive, wait_until
 
 
 @pytest.fixture(autouse=True)

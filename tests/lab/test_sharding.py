@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from shard_work import children
 
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.comparison import load_comparison, run_comparison
@@ -16,6 +15,7 @@ from fedcohort.lab.devices import ShardFailed
 from fedcohort.lab.sharding import Workers, run_shard, run_sharded
 from fedcohort.lab.shards import Shard
 from fedcohort.lab.summary import comparison_rows
+from shard_work import children
 
 # One way of training, so that results differ by rounding at most.
 CONFIG = ComparisonConfig(
