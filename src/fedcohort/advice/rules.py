@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from fedcohort.aggregation.registry import AGGREGATIONS
 
 DEFAULT = "normalised"
-# What our study found in 19 cases: data sets, partitions and worlds (results/what-helps.md).
+# What our study found in 23 cases: data sets, partitions and worlds (results/what-helps.md).
 STUDY = (
     "In our study no rule was ahead of averaging the updates that arrive (`normalised`) for "
     "certain with uniform selection, and counting missing clients as the unchanged model "
-    "(`paper`) lost 2 to 31 points in all 19 cases."
+    "(`paper`) lost 2 to 31 points in all 23 cases."
 )
 MEMORY_STUDY = (
     "Remembering updates (`mifa`, `fedvarp`) changed the accuracy on non-iid data by -4 to +4 "
