@@ -263,7 +263,8 @@ def test_a_round_closes_early_its_deadline_adapts_and_only_the_eligible_are_aske
     assert {(entry["client"], entry["status"]) for entry in late} == {("2", "late")}
     assert min(entry["seconds"] for entry in late) > 8.0
     assert [row["deadline"] for row in rows[:2]] == [40.0, 40.0], "two answers are too few"
-    assert 5.0 <= rows[-1]["deadline"] < 40.0
+    # Answers take seconds, and up to 15 on a busy machine: the least deadline is 20.
+    assert 20.0 <= rows[-1]["deadline"] < 40.0
     assert run.saved()["replies"]["deadlines"]["deadline"] == pytest.approx(
         rows[-1]["deadline"], abs=1e-3
     )

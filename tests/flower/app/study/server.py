@@ -34,7 +34,7 @@ def main(grid: Grid, context: Context) -> None:
         inner = FedAdam(**kwargs) if config["strategy"] == "adam" else FedAvg(**kwargs)
         deadline = float(config["deadline"]) or None
         if config["auto"]:
-            deadline = AutoDeadline(least=5.0, most=deadline, fewest=4)
+            deadline = AutoDeadline(least=20.0, most=deadline, fewest=4)
         strategy = CohortStrategy(
             inner,
             str(config["selector"]),
