@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 SHARD = typer.Option(metavar="I/N", help="Train share I of N (job arrays).")
 DEVICES = typer.Option(metavar="VALUE", help="Share the seeds among cuda:0,cuda:1 ...")
-FLAGS = {"source": "from", "as_json": "json"}  # where a flag has another name
 RAY = typer.Option(metavar="VALUE", help="Share the seeds on the Ray cluster there.")
 
 
