@@ -12,6 +12,7 @@ from fedcohort.rounds import play
 from fedcohort.selection.registry import Federation, make_selector
 from fedcohort.world.bernoulli import bernoulli
 from fedcohort.world.classes import class_rates
+from fedcohort.world.markov import mean_lengths, on_off
 
 SEEDS, ROUNDS, SEEDS_THERE = 24, 2500, 60
 RATES = class_rates(100)
@@ -75,3 +76,33 @@ def test_with_half_of_the_clients_online_the_robust_update_gets_more(name, expec
     world = bernoulli(RATES, range(SEEDS))
     totals = arrivals(selector(name), world, available=half_online())
     assert abs(totals.mean() - expected) <= error_of(totals)
+
+
+MARKOV = [
+    (50, "e3cs-0", "successive", 42_224),
+    (50, "e3cs-0", "systematic", 42_663),
+    (50, "e3cs-robust", "systematic", 45_818),
+    (500, "e3cs-0", "successive", 43_931),
+    (500, "e3cs-0", "systematic", 41_483),
+    (500, "e3cs-robust", "systematic", 48_710),
+]
+
+
+@pytest.mark.parametrize(("cycle", "name", "sampler", "expected"), MARKOV)
+def test_where_failures_last_the_robust_update_gets_what_another_program_got(
+    cycle, name, sampler, expected
+):
+    # There a client leaves with chance 2 (1 - rate) / cycle and returns with 2 rate / cycle, so
+    # that all clients forget equally fast and a client's own cycle is at least twice as long.
+    world = on_off(RATES, cycle / (2 * (1 - RATES)), cycle / (2 * RATES), range(SEEDS))
+    totals = arrivals(selector(name, sampler), world)
+    assert abs(totals.mean() - expected) <= error_of(totals)
+
+
+def test_our_markov_world_changes_faster_than_that_one_and_so_gives_less():
+    # Here the mean cycle of every client is 50 rounds; there it is 50 / (2 rate (1 - rate)).
+    on, off = mean_lengths(RATES, {"cycle": 50.0})
+    np.testing.assert_allclose(on + off, 50.0)
+    assert (2 * (on + off) - 1e-9 <= 50 / (2 * RATES * (1 - RATES))).all()
+    totals = arrivals(selector("e3cs-robust"), on_off(RATES, on, off, range(SEEDS)))
+    assert totals.mean() < 45_818 - error_of(totals)

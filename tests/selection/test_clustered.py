@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from fedcohort.selection.clustered import ClusteredSampling
 
@@ -49,3 +50,29 @@ def test_a_client_larger_than_a_bin_is_asked_for_certain():
 def test_the_bins_are_those_of_the_clients_that_are_there():
     selector = ClusteredSampling(4, 1, data_sizes=[3, 1, 2, 2], rng=0)
     np.testing.assert_allclose(selector.inclusion(0, [0, 1]), [0.75, 0.25, 0, 0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("rng", [4, [4, 5]])
+def test_bins_that_are_kept_give_the_cohorts_of_bins_made_anew(rng):
+    sizes = np.random.default_rng(0).integers(1, 100, 30)
+    kept = ClusteredSampling(30, 6, data_sizes=sizes, rng=rng)
+    anew = ClusteredSampling(30, 6, data_sizes=sizes, rng=rng)
+    for round in range(20):
+        available = None
+        if round % 4 == 3:
+            available = np.arange(round, kept.num_clients)
+        if round == 10:
+            kept.join(2)
+            anew.join(2)
+        anew.data_sizes = anew.data_sizes.copy()
+        one = kept.select(round, available)
+        other = anew.select(round, available)
+        np.testing.assert_array_equal(one.clients, other.clients)
+        np.testing.assert_array_equal(one.inclusion, other.inclusion)
+
+
+def test_other_data_make_other_bins():
+    selector = ClusteredSampling(4, 1, data_sizes=[1, 1, 1, 10**9], rng=0)
+    assert selector.select(0).clients.tolist() == [3]
+    selector.data_sizes = np.array([10.0**9, 1, 1, 1])
+    assert selector.select(1).clients.tolist() == [0]

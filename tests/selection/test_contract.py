@@ -407,15 +407,27 @@ def test_newcomers_are_asked_too_and_ids_stay(name, rng, build, report):
     assert selector.select(2).clients.shape == (*np.shape(rng), count_asked(name))
 
 
+# The logarithms of their weights grow by a bit every round, past what a float can hold.
+GROWING = [name for name in SELECTORS if name.startswith("e3cs") and "robust" not in name]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "sampler"), [*((name, "systematic") for name in SELECTORS), ("e3cs-0", "successive")]
+    ("name", "sampler"), [*((name, "systematic") for name in GROWING), ("e3cs-0", "successive")]
 )
 def test_ten_thousand_rounds_leave_no_trace_of_nan_or_overflow(name, sampler, build):
-    selector = build(name, [0, 1], horizon=10_000, sampler=sampler)
+    play_without_overflow(build(name, [0, 1], horizon=10_000, sampler=sampler), 10_000)
+
+
+@pytest.mark.parametrize("name", sorted(SELECTORS.keys() - set(GROWING)))
+def test_two_thousand_rounds_leave_no_trace_of_nan_or_overflow(name, build):
+    play_without_overflow(build(name, [0, 1], horizon=2_000), 2_000)
+
+
+def play_without_overflow(selector, rounds):
     rates = np.repeat([0.1, 0.3, 0.6, 0.9], 3)
     world = np.random.default_rng(0)
-    for round in range(10_000):
+    for round in range(rounds):
         cohort = selector.select(round)
         success = world.random(cohort.clients.shape) < rates[cohort.clients]
         reported = np.where(success, 1.0, np.nan)
@@ -423,5 +435,5 @@ def test_ten_thousand_rounds_leave_no_trace_of_nan_or_overflow(name, sampler, bu
         selector.update(Outcome(cohort, success, reported, seconds, reported))
     weights = selector.state_dict().get("log_weights", np.zeros(1))
     assert np.isfinite(weights).all()
-    assert (selector.select(10_000).inclusion > 0).all()
-    assert np.isfinite(selector.select(10_000).correction).all()
+    assert (selector.select(rounds).inclusion > 0).all()
+    assert np.isfinite(selector.select(rounds).correction).all()

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcohort.rng import Streams, stream
-from fedcohort.selection.sampling import SAMPLERS, pivotal, successive, systematic, systematic_at
+from fedcohort.selection.sampling import (
+    SAMPLERS,
+    pivotal,
+    shuffled,
+    successive,
+    systematic,
+    systematic_at,
+)
 
 EXACT = {"systematic": systematic, "pivotal": pivotal}
 ALMOST_ONE = 1 - 2.0**-53
@@ -176,3 +183,16 @@ def test_a_sum_within_the_tolerance_never_loses_a_client():
 def test_what_is_no_set_of_inclusion_probabilities_is_refused(name, p, message):
     with pytest.raises(ValueError, match=message):
         SAMPLERS[name](np.array(p), stream(0))
+
+
+@pytest.mark.parametrize("count", [1, 2, 499, 500, 4096, 65_536, 65_537])
+def test_a_shuffle_is_the_order_of_the_draws(count):
+    draws = np.random.default_rng(count).random(count)
+    np.testing.assert_array_equal(shuffled(draws), np.argsort(draws))
+
+
+def test_draws_that_share_their_first_bits_are_shuffled_by_the_others():
+    # 2,000 draws in 3 groups that 16 bits do not tell apart.
+    groups = np.repeat([0.25, 0.5, 0.75], [700, 600, 700])
+    draws = groups + np.random.default_rng(0).random(2000) * 2.0**-20
+    np.testing.assert_array_equal(shuffled(draws), np.argsort(draws))

@@ -15,10 +15,13 @@ from fedcohort.selection.tree_draw import draw_pivotal, draws_needed
 ENDS = st.sampled_from([0.0, 2.0**-53, 0.5, 1 - 2.0**-53]) | st.floats(0, 0.999)
 
 
-@pytest.fixture(autouse=True)
-def _few_blocks(monkeypatch):
-    """Make trees of a few clients deep."""
+@pytest.fixture(autouse=True, params=["small layers", "large layers"])
+def _few_blocks(request, monkeypatch):
+    """Make trees of a few clients deep, and treat their layers as those of large federations."""
     monkeypatch.setattr(tree_module, "MOST_BLOCKS", 4)
+    if request.param == "large layers":
+        monkeypatch.setattr(tree_module, "SMALL_LAYER", 0)
+        monkeypatch.setattr(tree_module, "DENSE", 0)
 
 
 def probabilities(seed, num_clients, count):
@@ -53,6 +56,33 @@ def test_after_thousands_of_changes_the_sums_are_the_bits_of_a_new_tree(num_clie
         np.testing.assert_array_equal(kept, built)
     for kept, built in zip(tree.counts, fresh.counts, strict=True):
         np.testing.assert_array_equal(kept, built)
+
+
+def halved(masses, place):
+    """Return the client at a place, and the mass from its start, by halving the clients."""
+    sums = [masses]
+    while len(sums[-1]) > 1:
+        below = np.array(sums[-1])
+        sums.append((below[::2] + below[1::2]).tolist())
+    client = 0
+    for layer in sums[-2::-1]:
+        client *= 2
+        if place > layer[client]:
+            place -= layer[client]
+            client += 1
+    return client, place
+
+
+def test_a_descent_gives_the_bits_of_halving_by_hand():
+    rng = np.random.default_rng(0)
+    values = rng.random(256) * 10.0 ** rng.integers(-3, 3, 256)
+    tree = SumTree(values)
+    blocks = rng.integers(0, 4, 300)
+    places = rng.random(300) * tree.block_masses(1.0, 0.0)[blocks]
+    clients, rests, _ = tree.descend(blocks, places, 1.0, 0.0)
+    for block, place, client, rest in zip(blocks, places, clients, rests, strict=True):
+        own = values[64 * block : 64 * block + 64].tolist()
+        assert (client - 64 * block, rest) == halved(own, place)
 
 
 @given(

@@ -6,6 +6,7 @@ from math import log2
 import numpy as np
 import pytest
 
+from fedcohort.selection.clustered import ClusteredSampling
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.protocol import Outcome
 from fedcohort.selection.tree import MOST_BLOCKS
@@ -39,14 +40,21 @@ class Counted(np.ndarray):
 
     def __array_ufunc__(self, ufunc, method, *inputs, **named):
         Counted.touched += max(np.size(part) for part in inputs)
+        if "out" in named:
+            named["out"] = tuple(map(plain, named["out"]))
         return getattr(ufunc, method)(*map(plain, inputs), **named)
 
     def __array_function__(self, function, types, args, named):
-        Counted.touched += self.size
+        if function is np.searchsorted:
+            Counted.touched += np.size(args[1]) * int(self.size).bit_length()  # by halving
+        else:
+            Counted.touched += self.size
         return function(*map(plain, args), **named)
 
 
 def plain(value):
+    if isinstance(value, list):
+        return [plain(part) for part in value]
     return value.view(np.ndarray) if isinstance(value, Counted) else value
 
 
@@ -56,8 +64,10 @@ def count_arrays(holder, seen):
         return
     seen.add(id(holder))
     for name, value in list(vars(holder).items()):
+        if isinstance(value, Counted):
+            continue
         if isinstance(value, np.ndarray):
-            setattr(holder, name, value.view(Counted))
+            object.__setattr__(holder, name, value.view(Counted))  # a frozen holder too
         elif isinstance(value, list):
             for index, part in enumerate(value):
                 if isinstance(part, np.ndarray):
@@ -104,6 +114,27 @@ def test_a_round_touches_no_more_elements_in_a_larger_federation(update, quota):
     assert few > COHORT
     assert many <= 12 * COHORT * log2(640_000) + 8 * MOST_BLOCKS
     assert many - few <= 12 * COHORT * log2(640_000 / 20_000) + 4 * MOST_BLOCKS
+
+
+def count_rounds_of_clustered(num_clients):
+    """Return how many elements of the selector's arrays each of three rounds touches."""
+    sizes = np.random.default_rng(0).integers(1, 500, num_clients)
+    selector = ClusteredSampling(num_clients, COHORT, data_sizes=sizes, rng=0)
+    count_arrays(selector, set())
+    touched = []
+    for round in range(3):
+        Counted.touched = 0
+        play(selector, [round])
+        count_arrays(selector, set())
+        touched.append(Counted.touched)
+    return touched
+
+
+def test_clustered_passes_over_everyone_in_the_first_round_alone():
+    for num_clients in (20_000, 640_000):
+        first, _, later = count_rounds_of_clustered(num_clients)
+        assert first >= num_clients
+        assert COHORT <= later <= 12 * COHORT * log2(num_clients)
 
 
 @pytest.mark.parametrize("update", ["paper", "robust"])

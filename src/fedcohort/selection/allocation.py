@@ -94,22 +94,26 @@ def allocate(log_weights: npt.ArrayLike, cohort_size: int, floor: float = 0.0) -
     return Allocation(inclusion, above_cap(logs, log_cap), log_cap)
 
 
-def allocate_present(log_weights: Floats, size: int, present: Bools | None) -> Allocation:
-    """Allocate by weight among those present, without a floor; all zeros if nobody is asked.
+def allocate_present(
+    log_weights: Floats, size: int, present: Bools | None, guaranteed: float = 0.0
+) -> Allocation:
+    """Allocate by weight among those present; all zeros if nobody is asked.
 
     Args:
         log_weights: Logarithms of the weights, shape [..., K].
         size: Number of clients to ask, at most as many as are present.
         present: Who may be asked, shape [..., K]; None for everyone.
+        guaranteed: What of the size is spread evenly over those present, as their floor.
 
     Returns:
         The allocation.
     """
     if present is None and size:
-        return allocate(log_weights, size)
+        return allocate(log_weights, size, guaranteed / log_weights.shape[-1])
     everyone = np.ones(log_weights.shape, dtype=np.bool_)
     available = everyone if present is None else present
-    return allocate_among(available, log_weights, size, np.zeros(log_weights.shape[:-1]))
+    count = np.maximum(available.sum(axis=-1), 1)
+    return allocate_among(available, log_weights, size, np.asarray(guaranteed / count))
 
 
 def allocate_among(

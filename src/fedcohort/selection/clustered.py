@@ -9,8 +9,12 @@ This is the authors' first algorithm but for one thing: there, a client across t
 bins can be drawn in both, and the cohort shrinks. Here it is drawn in one of them at most, by the
 sequential pivotal method, which keeps all probabilities. A client that would fill more than a bin
 is asked for certain, and the others share the other bins.
+
+The data never change. So the bins are laid out once, with a pass over all clients, and a round in
+which everyone is available takes O(k log K).
 """
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -21,7 +25,8 @@ from fedcohort.rng import RngLike
 from fedcohort.selection.allocation import Allocation, allocate_present
 from fedcohort.selection.data_sizes import SIZES, check_data_sizes
 from fedcohort.selection.drawn import DrawnSelector
-from fedcohort.selection.sampling import pivotal
+from fedcohort.selection.pivotal_lines import PivotalLines
+from fedcohort.selection.sampling import lay_lines
 from fedcohort.selection.state import Bounds
 
 
@@ -35,6 +40,10 @@ class ClusteredSampling(DrawnSelector):
         cohort_size: Number of clients to ask in each round, k.
         data_sizes: Number of samples of each client, shape [K] or [..., K].
         rng: Seed, generator, or a sequence of seeds for runs in lock-step.
+
+    Attributes:
+        data_sizes: Number of samples of each client, shape [..., K]. Assign a new array to change
+            them, because the bins are kept.
 
     Raises:
         ValueError: If an argument is out of bounds.
@@ -54,13 +63,36 @@ class ClusteredSampling(DrawnSelector):
     ) -> None:
         super().__init__(num_clients, cohort_size, rng=rng)
         self.data_sizes = check_data_sizes(data_sizes, self.shape)
+        self._bins: _Bins | None = None
 
     def allocate(self, round: int, size: int, present: Bools | None) -> Allocation:
         """Return probabilities in proportion to the data, capped at 1."""
         return allocate_present(np.log(self.data_sizes), size, present)
 
-    def draw(self, inclusion: Floats, size: int) -> Ints:
-        """Draw one client per bin, with the largest clients in the first bins."""
+    def choose(self, round: int, size: int, present: Bools | None) -> tuple[Ints, Floats]:
+        """Draw one client per bin, from the bins of an earlier round if they are the same."""
+        if present is not None:
+            bins = self._make_bins(round, size, present)
+        elif self._bins is None or self._bins.data_sizes is not self.data_sizes:
+            self._bins = bins = self._make_bins(round, size, None)
+        else:
+            bins = self._bins
+        clients = np.sort(pick(bins.largest_first, bins.lines.draw(self.rng)), axis=-1)
+        return clients, pick(bins.inclusion, clients)
+
+    def _make_bins(self, round: int, size: int, present: Bools | None) -> "_Bins":
+        """Lay out the clients, the largest in the first bins."""
+        inclusion = self.allocate(round, size, present).inclusion
         largest_first = np.argsort(-self.data_sizes, axis=-1, kind="stable")
-        places = pivotal(pick(inclusion, largest_first), self.rng, size)
-        return np.sort(pick(largest_first, places), axis=-1)
+        lines = lay_lines(pick(inclusion, largest_first), size)
+        return _Bins(self.data_sizes, inclusion, largest_first, lines)
+
+
+@dataclass(frozen=True, eq=False)
+class _Bins:
+    """The clients of all runs in bins."""
+
+    data_sizes: Floats  # [..., K], to notice others
+    inclusion: Floats  # [..., K]
+    largest_first: Ints  # [..., K] ids
+    lines: PivotalLines  # of positions in largest_first

@@ -22,7 +22,7 @@ def takes_left(meets: Bools, head: Floats, tail: Floats, draws: Floats) -> Bools
         One value per stratum, [n].
     """
     is_right = np.append(meets, False)
-    chance = np.divide(head, 1 - tail, out=np.zeros(tail.size), where=tail < 1)
+    chance = head / np.where(tail < 1, 1 - tail, np.inf)
     wants_left = np.append(False, draws < chance)
     drawn_right = _carry(is_right, wants_left)
     is_left: Bools = wants_left & np.append(False, ~drawn_right[:-1])
@@ -32,9 +32,12 @@ def takes_left(meets: Bools, head: Floats, tail: Floats, draws: Floats) -> Bools
 def _carry(is_right: Bools, wants_left: Bools) -> Bools:
     """Return s_j = is_right_j and (not wants_left_j or s_(j-1)) for all strata at once.
 
-    Each value is copied from the last stratum that decides by itself.
+    Few strata depend on the one before. Each of them gets the value of the last stratum that
+    does not; the first never depends.
     """
-    decides = ~(is_right & wants_left)
-    source = np.maximum.accumulate(np.where(decides, np.arange(decides.size), 0))
-    carried: Bools = is_right[source]
+    carried = is_right.copy()
+    depends = np.flatnonzero(is_right & wants_left)
+    chain = depends - np.arange(depends.size)  # the same for neighbours
+    first = depends[np.searchsorted(chain, chain)]
+    carried[depends] = is_right[first - 1]
     return carried

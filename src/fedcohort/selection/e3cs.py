@@ -27,20 +27,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Bools, Floats, Ints, State, pick
-from fedcohort.checks import MAX_COUNT, check_choice, check_int, check_positive, check_range
+from fedcohort.checks import check_choice, check_range
 from fedcohort.rng import RngLike
-from fedcohort.selection.allocation import (
-    Allocation,
-    above_cap,
-    allocate,
-    allocate_among,
-    log_sum,
-)
+from fedcohort.selection.allocation import Allocation, allocate_present, log_sum
 from fedcohort.selection.availability import count_present, present_mask, reachable_size
 from fedcohort.selection.base import BaseSelector
+from fedcohort.selection.paper_update import add_gains
 from fedcohort.selection.protocol import Cohort, Outcome
-from fedcohort.selection.quotas import Quota, best_rate, constant
-from fedcohort.selection.robust_update import charge_losses
+from fedcohort.selection.quotas import Quota, choose_rate, constant
 from fedcohort.selection.sampling import SAMPLERS
 from fedcohort.selection.state import (
     check_close,
@@ -118,7 +112,7 @@ class E3CS(BaseSelector):
         self.share = check_range("share", share, 0.0, 1.0)
         self.sampler = check_choice("sampler", sampler, SAMPLERS)
         self.algorithm = check_algorithm(algorithm, sampler, self._fits_tree)
-        self.eta = self._check_eta(eta, horizon)
+        self.eta = choose_rate(eta, horizon, num_clients, cohort_size, self.fraction)
         # Line 1: every weight is 1. The robust weights sum to one.
         start = -log(num_clients) if self.is_robust else 0.0
         self.log_weights = np.full(self.shape, start)
@@ -156,7 +150,6 @@ class E3CS(BaseSelector):
             clients = np.empty((*self.batch, 0), dtype=np.int64)
             inclusion = np.empty((*self.batch, 0))
             log_cap = np.full(self.batch, np.inf)
-
         self.present = present
         self.log_cap = np.asarray(log_cap)
         return clients, inclusion
@@ -171,8 +164,10 @@ class E3CS(BaseSelector):
             return
         if self.is_robust:
             self._charge_losses(outcome, step, self.log_cap)
-        else:
-            self._add_gains(outcome, step, self.log_cap)
+            return
+        clients = outcome.cohort.clients
+        before = pick(self.log_weights, clients)
+        self._store.put(clients, add_gains(before, outcome, step, self.log_cap))
 
     def state_dict(self) -> State:
         """Return everything that decides the selector's future choices.
@@ -235,13 +230,7 @@ class E3CS(BaseSelector):
         """
         present = present_mask(available, self.num_clients, self.batch)
         size = reachable_size(self.cohort_size, present)
-        if size:
-            return self._allocate(self.log_weights, round, size, present)
-        return Allocation(
-            inclusion=np.zeros(self.shape),
-            capped=np.zeros(self.shape, dtype=np.bool_),
-            log_cap=np.full(self.batch, np.inf),
-        )
+        return self._allocate(self.log_weights, round, size, present)
 
     def check_in_flight(
         self, cohort: Cohort, in_flight: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]
@@ -290,11 +279,7 @@ class E3CS(BaseSelector):
         self, log_weights: Floats, round: int, size: int, present: Bools | None
     ) -> Allocation:
         """Allocate with the floor sigma_t = phi k/K, where K counts the clients present."""
-        guaranteed = self.fraction(round) * size
-        if present is None:
-            return allocate(log_weights, size, guaranteed / self.num_clients)
-        floors = np.asarray(guaranteed / present.sum(axis=-1))
-        return allocate_among(present, log_weights, size, floors)
+        return allocate_present(log_weights, size, present, self.fraction(round) * size)
 
     def _step(self, cohort: Cohort) -> Floats:
         """Return eta R_t / K, counted among those present, as [..., 1].
@@ -306,42 +291,9 @@ class E3CS(BaseSelector):
         spare = size * (1 - self.fraction(cohort.round)) * (count > size)
         return np.asarray(self.eta * spare / np.maximum(count, 1))[..., None]
 
-    def _add_gains(self, outcome: Outcome, step: Floats, log_cap: Floats) -> None:
-        """Update as the paper does (lines 10 and 11 of Algorithm 1)."""
-        clients = outcome.cohort.clients
-        log_weights = pick(self.log_weights, clients)
-
-        # Line 10: x^ = x / p, unbiased for every client if the sampler is exact.
-        gain = outcome.success / outcome.cohort.inclusion
-        # Line 11: w <- w exp(eta R_t x^ / K), but clients in S_t keep their weight.
-        gain[above_cap(log_weights, log_cap)] = 0.0
-        log_weights = log_weights + step * gain
-
-        self._store.put(clients, log_weights)
-
     def _charge_losses(self, outcome: Outcome, step: Floats, log_cap: Floats) -> None:
         """Update robustly: cap the weights, charge the failures, share out beta."""
-        clients = outcome.cohort.clients
-        present = self.present
+        cohort = outcome.cohort
         # A failure costs (1 - x)/p; those who were not asked, or not waited for, lose nothing.
-        charge = step * (1 - outcome.success) * outcome.observed / outcome.cohort.inclusion
-        if self._store.has_trees and present is None:
-            self._store.charge(clients, charge, log_cap, self.share)
-            return
-        logs = self.log_weights
-        learned = charge_losses(logs, clients, charge, log_cap, self.share, present)
-        if present is not None:
-            learned = np.where(step > 0, learned, logs)
-        self.log_weights = learned
-
-    def _check_eta(self, eta: float | str, horizon: int | None) -> float:
-        """Return eta, or for "auto" the best rate of the theorem."""
-        if eta != "auto":
-            # Larger rates would leave the range of log-weights.
-            return check_range("eta", check_positive("eta", eta), 0, MAX_COUNT)
-        if horizon is None:
-            raise ValueError("horizon must be the number of rounds where eta is 'auto', got None")
-
-        rounds = range(check_int("horizon", horizon, 1))
-        spare = self.cohort_size * sum(1 - self.fraction(t) for t in rounds)  # sum of R_t
-        return best_rate(self.num_clients, spare)
+        charge = step * (1 - outcome.success) * outcome.observed / cohort.inclusion
+        self._store.charge(cohort.clients, charge, log_cap, self.share, self.present, step > 0)

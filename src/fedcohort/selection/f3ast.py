@@ -9,6 +9,9 @@ by its share in the long run, however rarely it is available.
 The rates start where the scheme wants them in the long run: in proportion to the shares, capped
 at 1, with the sum k. The authors' code starts at r = omega, which gives the same order of clients
 but makes the first steps k times too long.
+
+A round passes over all clients: the rate of everyone changes, and everyone draws a number that
+breaks ties, which decides the cohorts that a seed gives.
 """
 
 from typing import ClassVar

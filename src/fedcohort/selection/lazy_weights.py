@@ -97,13 +97,13 @@ class LazyWeights:
         values = _nonzero(values)
         is_held = values > self.limit
         before = self.tree.values.take(clients)
-        was_watched = (before > self._watched_above) & (before != 0)
+        rises = (values > self._watched_above) & ~is_held
+        rises &= (before <= self._watched_above) | (before == 0)
         self.tree.replace(clients, np.where(is_held, 0.0, values))
-        rises = ~is_held & ~was_watched
         self._watch(clients[rises], values[rises])
         if self.held.size or is_held.any():
-            nearest = np.searchsorted(clients, self.held).clip(max=clients.size - 1)
-            stays = clients[nearest] != self.held
+            nearest = np.searchsorted(clients, self.held)
+            stays = clients.take(nearest, mode="clip") != self.held
             self._set_held(
                 np.append(self.held[stays], clients[is_held]),
                 np.append(self.held_values[stays], values[is_held]),

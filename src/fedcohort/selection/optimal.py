@@ -7,6 +7,9 @@ as small as k clients allow. The authors ask every client for the length of *thi
 update before the draw. Nobody here trains without being asked, so the lengths are those that
 arrived last. A client never heard of counts as the longest known one. The authors draw every
 client by its own coin; here the draw always has k clients, with the same probabilities.
+
+A round passes over all clients: the longest known length stands for everyone not heard of, and
+the draw shuffles everyone, which decides the cohorts that a seed gives.
 """
 
 from typing import ClassVar

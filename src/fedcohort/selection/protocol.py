@@ -249,9 +249,9 @@ def _check_clients(values: npt.ArrayLike) -> Ints:
     if clients.size and clients.min() < 0:
         _check_padding(clients)
 
-    ascending = clients
-    if not (clients[..., 1:] > clients[..., :-1]).all():
-        ascending = np.sort(clients, axis=-1)
+    if (clients[..., 1:] > clients[..., :-1]).all():
+        return clients
+    ascending = np.sort(clients, axis=-1)
     repeated = (ascending[..., 1:] == ascending[..., :-1]) & (ascending[..., 1:] != NOBODY)
     if repeated.any():
         first = ascending[..., 1:][repeated][0]

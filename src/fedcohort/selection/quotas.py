@@ -6,7 +6,7 @@ A quota is a function from the round to phi; the floor of E3CS is sigma_t = phi 
 from collections.abc import Callable
 from math import cos, log, pi, sqrt
 
-from fedcohort.checks import check_int, check_range
+from fedcohort.checks import MAX_COUNT, check_int, check_positive, check_range
 
 Quota = Callable[[int], float]
 
@@ -115,6 +115,36 @@ def best_rate(num_clients: int, spare: float) -> float:
     if not spare or num_clients == 1:
         return 1.0
     return min(1.0, sqrt(num_clients * log(num_clients) / spare))
+
+
+def choose_rate(
+    eta: float | str, horizon: int | None, num_clients: int, cohort_size: int, quota: Quota
+) -> float:
+    """Return a learning rate, or for "auto" the best one of the theorem.
+
+    Args:
+        eta: The rate, above 0, or "auto".
+        horizon: Number of rounds; needed for "auto".
+        num_clients: Number of clients in the federation, K.
+        cohort_size: Number of clients to ask in each round, k.
+        quota: Fraction of a fair share that every client is guaranteed in a round.
+
+    Raises:
+        ValueError: If the rate is out of bounds, or the horizon is missing.
+
+    Examples:
+        >>> round(choose_rate("auto", 2500, 100, 20, constant(0.0)), 3)
+        0.096
+    """
+    if eta != "auto":
+        # Larger rates would leave the range of log-weights.
+        return check_range("eta", check_positive("eta", eta), 0, MAX_COUNT)
+    if horizon is None:
+        raise ValueError("horizon must be the number of rounds where eta is 'auto', got None")
+
+    rounds = range(check_int("horizon", horizon, 1))
+    spare = cohort_size * sum(1 - quota(t) for t in rounds)  # sum of R_t
+    return best_rate(num_clients, spare)
 
 
 def _ramp(horizon: int, start: float, end: float, shape: Callable[[float], float]) -> Quota:

@@ -1,4 +1,8 @@
-"""Random: every available client with the same probability, as in FedAvg and FedProx."""
+"""Random: every available client with the same probability, as in FedAvg and FedProx.
+
+Every client draws a number, and the k smallest are asked. So a round passes over everyone, where
+O(k) would do: these numbers decide which cohorts a seed gives, and seeds keep their cohorts.
+"""
 
 import numpy as np
 

@@ -19,7 +19,9 @@ import numpy as np
 from fedcohort.arrays import Bools, Floats, Ints, row_starts
 from fedcohort.checks import check_range
 from fedcohort.rng import Uniforms
-from fedcohort.selection.duels import takes_left
+from fedcohort.selection.pivotal_lines import PivotalLine, PivotalLines
+
+RADIX_SORTED = range(500, 2**16 + 1)  # numbers in a row that are first sorted by 16 bits
 
 Sampler = Callable[[Floats, Uniforms, int | None], Ints]
 
@@ -92,17 +94,30 @@ def pivotal(p: Floats, rng: Uniforms, size: int | None = None) -> Ints:
         >>> pivotal(np.array([0.5, 1.0, 0.5]), np.random.default_rng(0)).size
         2
     """
+    return lay_lines(p, size).draw(rng)
+
+
+def lay_lines(p: Floats, size: int | None = None) -> PivotalLines:
+    """Return the clients laid end to end, for any number of draws by `pivotal`.
+
+    Args:
+        p: Inclusion probabilities, shape [..., K].
+        size: The sum of p, if the caller knows it.
+
+    Raises:
+        ValueError: If p has no whole sum or a value out of bounds; only without `size`.
+    """
     batch = p.shape[:-1]
     split = _split(p, size)
-    draws = rng.random((*batch, 2 * split.size))
     counts = np.broadcast_to(split.count, batch)
-
-    rows = []
+    lines = []
     for row in np.ndindex(batch):
-        drawn = _duel(split.rest[row], int(counts[row]), draws[row])
+        rest = split.rest[row]
+        ids = np.flatnonzero(rest)
+        sums = running_sum(rest[ids], counts[row]) if ids.size else rest[:0]
         certain = np.flatnonzero(split.certain[row])
-        rows.append(np.sort(np.concatenate([drawn, certain])))
-    return np.stack(rows).reshape(*batch, split.size)
+        lines.append(PivotalLine(certain, ids, sums, int(counts[row])))
+    return PivotalLines(lines, batch, split.size)
 
 
 def successive(p: Floats, rng: Uniforms, size: int | None = None) -> Ints:
@@ -218,7 +233,8 @@ def shuffled(draws: Floats) -> Ints:
     """Return a random order of 0 .. n-1 per row.
 
     Uniform numbers sort as their bit patterns do. The ids replace the last bits, so that one
-    sort of integers gives the order.
+    sort of integers gives the order. Rows of a few thousand numbers are first sorted by 16 bits,
+    in linear time, and the stable sort is fast on what is nearly sorted.
 
     Args:
         draws: Uniform numbers, shape [..., n].
@@ -230,7 +246,12 @@ def shuffled(draws: Floats) -> Ints:
     id_bits = (1 << (n - 1).bit_length()) - 1
     keys: Ints = draws.view(np.int64) & ~id_bits
     keys |= np.arange(n)
-    keys.sort(axis=-1)
+    if draws.ndim == 1 and n in RADIX_SORTED:
+        nearly = np.argsort((draws * 2**16).astype(np.uint16), kind="stable")
+        keys = keys.take(nearly)
+        keys.sort(kind="stable")
+    else:
+        keys.sort(axis=-1)
     keys &= id_bits
     return keys
 
@@ -246,38 +267,6 @@ def _under_marks(p: Floats, count: Ints, start: Floats) -> Bools:
     np.greater(marks_passed[..., :1], 0, out=is_drawn[..., :1])
     np.greater(marks_passed[..., 1:], marks_passed[..., :-1], out=is_drawn[..., 1:])
     return is_drawn
-
-
-def _duel(p: Floats, count: int, draws: Floats) -> Ints:
-    """Draw one client per stratum, a unit of the running sum.
-
-    A client astride the border of two strata is drawn in one of them at most. It reaches
-    `head` into the stratum after the border and starts `tail` before the border. Unless it is
-    drawn there, the stratum's client lies at a place uniform on the rest of the stratum.
-    """
-    if not count:
-        return np.empty(0, dtype=np.int64)
-
-    # 1. Lay the clients with a probability end to end, and find who is astride a border.
-    ids = np.flatnonzero(p)
-    lengths = p if ids.size == p.size else p[ids]
-    sums = running_sum(lengths, np.asarray(count))
-    borders = np.arange(1, count)
-    astride = np.searchsorted(sums, borders)  # first client that ends on the border or beyond
-    crosses = sums[astride] > borders
-    begins = np.where(astride > 0, sums[astride - 1], 0.0)
-    head = np.append(0.0, np.where(crosses, sums[astride] - borders, 0.0))
-    tail = np.where(crosses, borders - begins, 0.0)
-
-    # 2. Find the client at a uniform place beyond the head of each stratum.
-    target = np.arange(count) + head + (1 - draws[:count]) * (1 - head)
-    inner = np.append(0, astride + 1)  # whatever the rounding, beyond the client astride
-    located = np.clip(np.searchsorted(sums, target), inner, ids.size - 1)
-
-    # 3. Decide the duels: the client astride wins on the left, on the right, or not at all.
-    meets = (located[:-1] == astride) & crosses
-    is_left = takes_left(meets, head[1:], tail, draws[count : 2 * count - 1])
-    return ids[np.where(is_left, inner - 1, located)]
 
 
 def _ids(selected: Bools, size: int) -> Ints:

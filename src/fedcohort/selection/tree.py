@@ -14,9 +14,12 @@ of the tree. The value 0 stands for a place without a client, whose mass is 0 wh
 import numpy as np
 import numpy.typing as npt
 
-from fedcohort.arrays import Floats, Ints
+from fedcohort.arrays import Bools, Floats, Ints
 
 MOST_BLOCKS = 4096
+SMALL_LAYER = 2**18  # nodes: their sums, 2 MB, may stay in a near cache
+DENSE = 8  # nodes of a layer per client that changes: up to so many are all added anew
+CACHE_LINE = 64  # bytes
 ROUNDING = 1e-9  # relative: a node that holds a mass may seem lighter than it by this much
 
 Counts = npt.NDArray[np.float32]  # exact up to 2^24 clients in a block
@@ -30,9 +33,11 @@ class SumTree:
 
     Attributes:
         depth: Logarithm of the size of a block, to base 2.
-        sums: Layers of sums, from the values themselves up to the sums of the blocks.
-        counts: How many clients each of these sums counts; the first layer is empty, because
-            its values tell.
+        sums: Layers of sums, from the values themselves up to the sums of the blocks. A large
+            layer is empty if the one below is not: four neighbours there share a line of the
+            cache, so that adding two of them anew is faster than fetching their sum.
+        counts: How many clients each of these sums counts. The first layer is empty, because
+            its values tell; the others are empty where the sums are.
         num_missing: Number of clients whose value is 0.
 
     Examples:
@@ -48,17 +53,19 @@ class SumTree:
             self.depth += 1
         self.num_blocks: int = -(-values.size // 2**self.depth)
 
-        padded = np.zeros(self.num_blocks * 2**self.depth)
-        padded[: values.size] = values
-        self.sums: list[Floats] = [padded]
-        self.counts: list[Counts] = [np.empty(0, dtype=np.float32)]
-        counts = (padded != 0).astype(np.float32)
+        sums = np.zeros(self.num_blocks * 2**self.depth)
+        sums[: values.size] = values
+        counts = (sums != 0).astype(np.float32)
         self.num_missing = values.size - int(np.count_nonzero(values))
-        for _ in range(self.depth):
-            halves = self.sums[-1]
-            self.sums.append(halves[::2] + halves[1::2])
+        self.sums: list[Floats] = [_aligned(sums)]
+        self.counts: list[Counts] = [np.empty(0, dtype=np.float32)]
+        for layer in range(1, self.depth + 1):
+            sums = sums[::2] + sums[1::2]
             counts = counts[::2] + counts[1::2]
-            self.counts.append(counts)
+            is_even = layer % 2 == 0
+            is_kept = is_even or layer == self.depth or sums.size <= SMALL_LAYER
+            self.sums.append(_aligned(sums) if is_kept else sums[:0].copy())
+            self.counts.append(counts if is_kept else counts[:0].copy())
 
     @property
     def values(self) -> Floats:
@@ -78,9 +85,8 @@ class SumTree:
         nodes = clients
         for layer in range(1, self.depth + 1):
             nodes = nodes >> 1
-            left = nodes << 1
-            below = self.sums[layer - 1]
-            self.sums[layer][nodes] = below.take(left) + below.take(left + 1)
+            if self._keeps(layer):
+                self._add_halves(layer, nodes)
         comes_or_goes = was_missing != is_missing
         if comes_or_goes.any():
             self.num_missing += int(is_missing.sum()) - int(was_missing.sum())
@@ -104,9 +110,11 @@ class SumTree:
         node = client
         for layer in range(self.depth):
             if node & 1:
-                value = float(self.sums[layer][node - 1])
-                count = float(self.counts[layer][node - 1]) if layer else float(value != 0)
-                mass += slope * value + base * count
+                before = np.array([node - 1])
+                own = slope * float(self._sums_at(layer, before)[0])
+                if base:
+                    own += base * float(self._count(layer, before)[0])
+                mass += own
             node >>= 1
         return mass
 
@@ -127,13 +135,19 @@ class SumTree:
         """
         nodes = blocks.copy()
         places = places.copy()
+        # Buffers for all layers, because new arrays would push the tree out of the cache.
+        left = np.empty(nodes.size)
+        beyond = np.empty(nodes.size)
+        left_bits = left.view(np.int64)
+        is_right = beyond.view(np.int64)
         for layer in range(self.depth - 1, -1, -1):
             nodes <<= 1
-            left = self._masses(layer, nodes, slope, base)
-            is_right = places > left
-            left *= is_right
+            self._masses(layer, nodes, slope, base, out=left)
+            np.subtract(left, places, out=beyond)
+            is_right >>= 63  # the sign: -1, all bits set, if the place lies beyond the left half
+            left_bits &= is_right
             places -= left
-            nodes += is_right
+            nodes -= is_right
 
         masses = self._masses(0, nodes, slope, base)
         # Rounding can lead beyond the last client of a node: the place is the end of that client.
@@ -159,36 +173,86 @@ class SumTree:
             nodes = nodes[self._masses(layer, nodes, slope, base) > lightest]
         return nodes[self._masses(0, nodes, slope, base) > limit]
 
-    def _masses(self, layer: int, nodes: Ints, slope: float, base: float) -> Floats:
+    def _masses(
+        self, layer: int, nodes: Ints, slope: float, base: float, out: Floats | None = None
+    ) -> Floats:
         """Return the masses of some nodes of a layer, as if the last block were full.
 
         Nobody lies beyond the last client: whoever descends to a place there is led back.
         """
-        sums = self.sums[layer].take(nodes)
-        masses = sums if slope == 1 else slope * sums
+        masses = self._sums_at(layer, nodes, out)
+        counts: Counts | Bools | float = 2.0**layer
         if base and not layer:
-            masses = masses + base * (sums != 0)
+            counts = masses != 0
         elif base and self.num_missing:
-            masses += np.multiply(self.counts[layer].take(nodes), base, dtype=np.float64)
-        elif base:
-            masses += base * 2**layer
+            counts = self._count(layer, nodes)
+        if slope != 1:
+            masses *= slope
+        if base:
+            masses += np.multiply(counts, base, dtype=np.float64)
         return masses
+
+    def _keeps(self, layer: int) -> bool:
+        """Return whether the sums of a layer are kept."""
+        return self.sums[layer].size > 0
+
+    def _sums_at(self, layer: int, nodes: Ints, out: Floats | None = None) -> Floats:
+        """Return the sums of some nodes of a layer."""
+        # All nodes are within bounds, and the mode spares a copy for when they are not.
+        if self._keeps(layer):
+            return self.sums[layer].take(nodes, out=out, mode="wrap")
+        below = self.sums[layer - 1]
+        half = nodes << 1
+        sums = below.take(half, out=out, mode="wrap")
+        half += 1
+        sums += below.take(half, mode="wrap")
+        return sums
+
+    def _add_halves(self, layer: int, nodes: Ints) -> None:
+        """Add anew the sums of these nodes, or of the whole layer if it is small."""
+        sums = self.sums[layer]
+        if sums.size > DENSE * nodes.size:
+            half = nodes << 1
+            added = self._sums_at(layer - 1, half)
+            half += 1
+            added += self._sums_at(layer - 1, half)
+            sums[nodes] = added
+            return
+        halves = self.sums[layer - 1]
+        if not self._keeps(layer - 1):
+            halves = self.sums[layer - 2]
+            halves = halves[::2] + halves[1::2]
+        np.add(halves[::2], halves[1::2], out=sums)
 
     def _recount(self, clients: Ints) -> None:
         """Count anew the nodes above clients that came or went."""
         nodes = clients
         for layer in range(1, self.depth + 1):
             nodes = nodes >> 1
-            left = nodes << 1
-            self.counts[layer][nodes] = self._count(layer - 1, left) + self._count(
-                layer - 1, left + 1
-            )
+            if self._keeps(layer):
+                left = nodes << 1
+                counts = self._count(layer - 1, left)
+                counts += self._count(layer - 1, left + 1)
+                self.counts[layer][nodes] = counts
 
     def _count(self, layer: int, nodes: Ints) -> Counts:
         """Return how many clients some nodes of a layer count."""
         counts: Counts
-        if layer:
+        if not layer:
+            counts = (self.values.take(nodes) != 0).astype(np.float32)
+        elif self._keeps(layer):
             counts = self.counts[layer].take(nodes)
         else:
-            counts = (self.values.take(nodes) != 0).astype(np.float32)
+            left = nodes << 1
+            counts = self._count(layer - 1, left)
+            counts += self._count(layer - 1, left + 1)
         return counts
+
+
+def _aligned(values: Floats) -> Floats:
+    """Return a copy that starts with a line of the cache."""
+    room = np.empty(values.size + CACHE_LINE // values.itemsize)
+    skipped = -room.ctypes.data % CACHE_LINE // values.itemsize
+    copy: Floats = room[skipped : skipped + values.size]
+    copy[:] = values
+    return copy

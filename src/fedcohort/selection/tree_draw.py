@@ -34,18 +34,30 @@ class _Line:
     start: float  # mass at which the line starts and, once round, ends
 
     def locate(self, places: Floats) -> tuple[Ints, Floats, Floats]:
-        """Return the clients at these places [n], and where they begin and end, [n] each."""
+        """Find the clients at some places.
+
+        Args:
+            places: Places on the line, ascending, [n].
+
+        Returns:
+            The clients [n], the mass from the start of each to its place [n], and its mass [n].
+        """
         masses = places * self.unit
         masses += self.start
-        masses -= self.ends[-1] * (masses > self.ends[-1])
-        found = np.searchsorted(self.ends, masses)
-        np.minimum(found, self.order.size - 1, out=found)
-        masses -= np.append(0.0, self.ends).take(found)
-        clients, inside, lengths = self.tree.descend(
-            self.order.take(found), masses, self.slope, self.base
-        )
-        begin = places - inside / self.unit
-        return clients, begin, begin + lengths / self.unit
+        last = int(np.searchsorted(masses, self.ends[-1], side="right"))
+        masses[last:] -= self.ends[-1]
+        ascending = np.concatenate([masses[last:], masses[:last]])
+
+        # Few ends are sought among many masses, which is faster than the other way round.
+        until = np.searchsorted(ascending, self.ends, side="right")
+        until[-1] = masses.size  # whatever the rounding
+        until[1:] -= until[:-1].copy()
+        ranks = np.repeat(np.arange(self.order.size), until)
+        first = masses.size - last
+        ranks = np.concatenate([ranks[first:], ranks[:first]])
+
+        masses -= np.append(0.0, self.ends).take(ranks)
+        return self.tree.descend(self.order.take(ranks), masses, self.slope, self.base)
 
 
 def draws_needed(tree: SumTree, size: int, in_order: bool) -> int:
@@ -79,7 +91,9 @@ def draw_pivotal(
 
     # 1. Find who is astride a border: it begins `tail` before and ends `head` after it.
     borders = np.arange(1.0, count)
-    astride, begins, ends = line.locate(borders)
+    astride, inside, lengths = line.locate(borders)
+    begins = borders - inside / line.unit
+    ends = begins + lengths / line.unit
     head = np.append(0.0, np.maximum(ends - borders, 0.0))
     tail = np.maximum(borders - begins, 0.0)
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.arrays import Floats, Ints, State, place
+from fedcohort.arrays import Bools, Floats, Ints, State, place
 from fedcohort.checks import check_choice
 from fedcohort.rng import Uniforms
 from fedcohort.selection import large
+from fedcohort.selection.robust_update import charge_losses
 from fedcohort.selection.tree_runs import TreeRuns
 
 ALGORITHMS = ("auto", "scan", "tree")
@@ -90,11 +91,6 @@ class WeightStore:
         assert self._trees is not None
         return self._trees.log_weights()
 
-    @property
-    def has_trees(self) -> bool:
-        """Whether the last cohort was drawn from trees, or one before and all have learned."""
-        return self._trees is not None
-
     def tree_state(self) -> State | None:
         """Return what decides the last bits of the trees, or None without trees."""
         if self._trees is None:
@@ -127,8 +123,33 @@ class WeightStore:
             with np.errstate(over="ignore"):
                 place(self._weights, clients, np.exp(logs))
 
-    def charge(self, clients: Ints, charge: Floats, log_cap: Floats, share: float) -> None:
-        """Update the trees robustly (see `TreeRuns.charge`)."""
-        assert self._trees is not None
-        self._trees.charge(clients, charge, log_cap, share)
-        self._logs = None
+    def charge(
+        self,
+        clients: Ints,
+        charge: Floats,
+        log_cap: Floats,
+        share: float,
+        present: Bools | None,
+        learns: Bools,
+    ) -> None:
+        """Update robustly: in trees if there are some and everyone was there.
+
+        Args:
+            clients: The clients asked, [..., k].
+            charge: What each loses, in nats, [..., k].
+            log_cap: Logarithm of the cap of each run, [...].
+            share: Share of the weight that is spread over all clients.
+            present: Who could be asked, [..., K]; None for everyone.
+            learns: Which runs learn, [..., 1]; all of them do where everyone was there.
+        """
+        if self._trees is not None and present is None:
+            self._trees.charge(clients, charge, log_cap, share)
+            self._logs = None
+            return
+        logs = self.logs
+        learned = charge_losses(logs, clients, charge, log_cap, share, present)
+        if present is not None:
+            learned = np.where(learns, learned, logs)
+        self._logs = learned
+        self._trees = None
+        self._weights = None
