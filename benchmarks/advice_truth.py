@@ -1,14 +1,17 @@
 """How often advice is right: logs of worlds with known parameters, beside the truth.
 
-`python benchmarks/advice_truth.py --logs 200` prints, for logs of 50 to 500 rounds, how often each
-kind of interval holds the truth, how often the recommended deadline and selector are within 5 % of
-the best in hindsight, and what was said where they are not.
-`python benchmarks/advice_truth.py --replays 100` does the same for replay.
+`python benchmarks/advice_truth.py --logs 200 --replays 100` prints, for logs of 50 to 500 rounds,
+how often each kind of interval holds the truth, how often the recommended deadline and selector are
+within 5 % of the best in hindsight, and how often a wrong one was stated as sure. The same for
+replay. `--jobs 2` measures in two processes. `--record` keeps the table in `results/explorations`,
+from where `python scripts/fill_pages.py` copies it into the documentation.
 """
 
 import argparse
 from collections import Counter
 from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 
@@ -16,7 +19,8 @@ from fedcohort.advice.advisor import Options, advise
 from fedcohort.advice.deadline import KEEP
 from fedcohort.advice.log import ARRIVED, FederationLog, Question, make_log
 from fedcohort.advice.replays import asking_probabilities, replay
-from fedcohort.advice.selectors import CANDIDATES, FAIR, play_selectors
+from fedcohort.advice.selector_play import play_selectors
+from fedcohort.advice.selectors import CANDIDATES, FAIR
 from fedcohort.rng import stream
 from fedcohort.selection.protocol import Outcome
 from fedcohort.selection.registry import Federation, make_selector
@@ -27,6 +31,7 @@ from fedcohort.world.markov import on_off
 TOLERANCE = 0.05
 AHEAD = 150  # rounds in which selectors are compared
 TRUTH_RUNS = 40
+RECORD = Path(__file__).parents[1] / "results/explorations/advice.md"
 
 
 @dataclass
@@ -274,10 +279,14 @@ def measure(seed: int, count: Counter) -> str:
 
 
 def judge(count: Counter, what: str, loss: float, is_said: bool) -> None:
+    """Count whether a recommendation is within 5 % of the best, and whether it was sure."""
+    is_right = loss <= TOLERANCE
     count[f"{what} within 5 %, of"] += 1
-    count[f"{what} within 5 %"] += loss <= TOLERANCE
-    count[f"{what} right where said, of"] += is_said
-    count[f"{what} right where said"] += is_said and loss <= TOLERANCE
+    count[f"{what} within 5 %"] += is_right
+    count[f"{what} right and sure, of"] += is_right
+    count[f"{what} right and sure"] += is_right and is_said
+    count[f"{what} wrong but sure, of"] += 1
+    count[f"{what} wrong but sure"] += is_said and not is_right
 
 
 def measure_replay(seed: int, count: Counter) -> str:
@@ -302,28 +311,74 @@ def measure_replay(seed: int, count: Counter) -> str:
     return line
 
 
-def report(count: Counter) -> list[str]:
-    lines = []
-    for name in sorted(count):
-        if f"{name}, of" in count:
-            total = count[f"{name}, of"]
-            lines.append(f"{name:32s} {count[name]:6d} of {total:6d}  {count[name] / total:.3f}")
-    lines.append(f"refused replays {count['refused']}")
+ROWS = {
+    "client rates": "interval of a client's rate holds it",
+    "success": "interval of the share of answers holds it",
+    "successive rounds": "interval of the correlation of successive rounds holds it",
+    "within a round": "interval of the correlation within a round holds it",
+    "changes": "a change of all rates is found",
+    "time of change": "and the interval of its round holds it",
+    "no change": "no change is found where there is none",
+    "deadline within 5 %": "deadline is within 5 % of the best",
+    "deadline right and sure": "and stated as sure",
+    "deadline wrong but sure": "deadline is wrong, but stated as sure",
+    "selector within 5 %": "selector is within 5 % of the best",
+    "selector right and sure": "and stated as sure",
+    "selector wrong but sure": "selector is wrong, but stated as sure",
+    "replay, robust": "doubly robust interval of `replay` holds the truth",
+    "replay, normalised": "self-normalised interval of `replay` holds the truth",
+    "replay, inverse": "inverse-propensity interval of `replay` holds the truth",
+}
+
+
+def table(count: Counter) -> list[str]:
+    """Return the counts as lines of a table in Markdown."""
+    lines = ["| what | times | share |", "| --- | --- | --- |"]
+    for name, words in ROWS.items():
+        total = count[f"{name}, of"]
+        if total:
+            share = 100 * count[name] / total
+            lines.append(f"| {words} | {count[name]:,} of {total:,} | {share:.1f} % |")
+    if count["refused"]:
+        lines.append(f"| `replay` refuses a log that says too little | {count['refused']} | |")
     return lines
+
+
+def write_record(lines: list[str], first: int, logs: int, replays: int) -> None:
+    """Keep the table where pages copy it from."""
+    seeds = f"--first {first} --logs {logs} --replays {replays}"
+    command = f"python benchmarks/advice_truth.py {seeds} --record"
+    text = f"# Advice beside the truth\n\n`{command}`\n\n## How often advice is right\n\n"
+    RECORD.write_text(text + "\n".join(lines) + "\n", encoding="utf-8")
+
+
+def measure_job(job: tuple[str, int]) -> tuple[str, Counter]:
+    """Return what one log or replay gives, for a process of its own."""
+    kind, seed = job
+    count: Counter = Counter()
+    measure_one = measure if kind == "log" else measure_replay
+    return measure_one(seed, count), count
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--logs", type=int, default=200)
     parser.add_argument("--replays", type=int, default=100)
-    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first log")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--record", action="store_true", help=f"write {RECORD.name}")
     given = parser.parse_args()
+    jobs = [("log", seed) for seed in range(given.first, given.first + given.logs)]
+    jobs += [("replay", seed) for seed in range(given.first, given.first + given.replays)]
     count: Counter = Counter()
-    for seed in range(given.first, given.first + given.logs):
-        print(measure(seed, count), flush=True)
-    for seed in range(given.first, given.first + given.replays):
-        print(measure_replay(seed, count), flush=True)
-    print("\n".join(report(count)))
+    with get_context("spawn").Pool(given.jobs) as pool:
+        for line, found in pool.imap(measure_job, jobs):
+            print(line, flush=True)
+            count.update(found)
+    lines = table(count)
+    print("\n".join(lines))
+    if given.record:
+        write_record(lines, given.first, given.logs, given.replays)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 """Records of benchmarks: read, write, compare and show them.
 
 A record is {"date", "machine", "commit", "command", "load", "suites": {name: {"about", "rows"}}},
-where load is the load average at the end. A row has what, median, Q1, Q3, unit, n and better
-("higher" or "lower"). A row that could not be measured has n = 0 and no numbers.
+where load is the load average at the end, null if unknown. A row has what, median, Q1, Q3, unit,
+n and better ("higher" or "lower"). A row that could not be measured has n = 0 and no numbers.
 """
 
 import json
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,7 @@ def find_problem(record: Any) -> str | None:
     for name in ("date", "machine", "commit", "command"):
         if not isinstance(record.get(name), str):
             return f"{name} = {record.get(name)!r}"
-    if not isinstance(record.get("load"), int | float):
+    if not isinstance(record.get("load"), int | float | None):
         return f"load = {record.get('load')!r}"
     suites = record.get("suites")
     if not isinstance(suites, dict):
@@ -198,17 +199,45 @@ def has_slower(old: Record, new: Record) -> bool:
     return any(row["verdict"] == "slower" for row in compare(old, new))
 
 
-def as_page(record: Record) -> str:
-    """Return the page of a record, with a table for each suite."""
+def find_records(paths: Sequence[Path]) -> list[Path]:
+    """Return the files of records: those named, and those in named folders in their order.
+
+    Raises:
+        ValueError: If a folder holds none.
+    """
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            held = sorted(path.glob("*.json"))
+            if not held:
+                raise ValueError(f"{path} must hold records (*.json), got none")
+            found += held
+        else:
+            found.append(path)
+    return found
+
+
+def as_page(records: Mapping[str, Record]) -> str:
+    """Return the page of records: a section for each, with a table for each suite.
+
+    Args:
+        records: Records by the name of their file.
+    """
     parts = [
         "# Latest measurements",
-        "This page is written by `python benchmarks/run.py --page FILE.json`; "
+        "This page is written by `python benchmarks/run.py --page benchmarks/records`; "
         "[benchmarks](benchmarks.md)\n"
-        "explains it, and the [glossary](glossary.md) its words.",
-        f"- Date: {record['date']}\n- Command: `{record['command']}`\n"
-        f"- Machine: {record['machine']}\n- Commit: `{record['commit']}`\n"
-        f"- Load average at the end: {record['load']:.1f}",
+        "explains it, and the [glossary](glossary.md) its words. Every section is one record.",
     ]
-    for name, suite in record["suites"].items():
-        parts += [f"## {name}", suite["about"], as_markdown(suite["rows"]).strip()]
+    for file, record in records.items():
+        load = "unknown" if record["load"] is None else f"{record['load']:.1f}"
+        parts += [
+            f"## {Path(file).stem}",
+            f"- Date: {record['date']}\n- Command: `{record['command']}`\n"
+            f"- Machine: {record['machine']}\n- Commit: `{record['commit']}`\n"
+            f"- Load average at the end: {load}\n"
+            f"- Record: `benchmarks/records/{file}`",
+        ]
+        for name, suite in record["suites"].items():
+            parts += [f"### {name}", suite["about"], as_markdown(suite["rows"]).strip()]
     return "\n\n".join(parts) + "\n"

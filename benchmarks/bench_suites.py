@@ -35,6 +35,17 @@ def measure_cpu(quick: bool) -> list[Row]:
     return [as_ratio_row(row) for row in cpu_learning.measure_all(8 if quick else 40)]
 
 
+def measure_rules(quick: bool) -> list[Row]:
+    """Measure what `rules.py` does: many runs on a GPU if there is one, otherwise one run."""
+    import torch
+    from rules import measure
+
+    rounds = 4 if quick else 12
+    if torch.cuda.is_available():
+        return measure("cifar-cnn", runs=28, rounds=rounds, device="cuda")
+    return measure("emnist-cnn", runs=1, rounds=rounds, device="cpu")
+
+
 def as_ratio_row(comparison: dict[str, Any]) -> Row:
     """Return the ratio of a comparison of `cpu_learning.py` as a row."""
     return {
@@ -156,5 +167,5 @@ def measure_peers(quick: bool) -> list[Row]:
     if find_spec("pfl") is None:
         rows.append(not_measured("pfl: not installed"))
     else:
-        rows.append(not_measured("pfl: installed, but this script has no round for it yet"))
+        rows += importlib.import_module("peer_pfl").measure_pfl(2 if quick else 5)
     return rows

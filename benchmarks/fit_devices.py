@@ -1,14 +1,16 @@
 """Fit the constants of the world `devices` to measured devices.
 
-Usage: python benchmarks/fit_devices.py PROFILES.npz
+Usage: python benchmarks/fit_devices.py PROFILES.npz [RECORD.json]
 
 The file holds `computation_ms`, the milliseconds that each device needs per sample, and
 `communication_kbps`, the speed of its link in kbit/s. Both are fitted by maximum likelihood: the
 link by one log-normal law, and the computation, which has a fast and a slow kind of devices, by a
 mixture of two. The script prints the constants, and the largest distance between the fitted and
-the measured distribution function.
+the measured distribution function; results/explorations/device-fit.json has them for the profiles
+that the constants of the package were fitted to.
 """
 
+import json
 import sys
 from math import sqrt
 from pathlib import Path
@@ -49,26 +51,42 @@ def distance(logs, weight, mean, sd):
     return max(np.abs(fitted - above).max(), np.abs(fitted - below).max())
 
 
-def main(path):
-    """Print the constants for a file of device profiles."""
+def fit(path):
+    """Return the constants for a file of device profiles, and how well they fit."""
     with np.load(path, allow_pickle=False) as profiles:
         compute = np.log(profiles["computation_ms"].astype(np.float64))
         link = np.log(profiles["communication_kbps"].astype(np.float64))
     weight, mean, sd = fit_mixture(compute)
-    for name, law in (
-        ("one law", (np.ones(1), [compute.mean()], [compute.std()])),
-        ("two laws", (weight, mean, sd)),
-    ):
-        print(f"compute, {name}: distance {distance(compute, *law):.3f}")
-    for kind in range(2):
-        print(
-            f"  share {weight[kind]:.3f}, median {np.exp(mean[kind]):.1f} ms, spread {sd[kind]:.3f}"
-        )
-    law = (np.ones(1), [link.mean()], [link.std()])
-    print(f"link, one law: distance {distance(link, *law):.3f}")
-    print(f"  median {np.exp(link.mean()):.0f} kbit/s, spread {link.std():.3f}")
-    print(f"correlation of the logarithms: {np.corrcoef(compute, link)[0, 1]:.3f}")
+    one_law = (np.ones(1), [compute.mean()], [compute.std()])
+    link_law = (np.ones(1), [link.mean()], [link.std()])
+    return {
+        "devices": len(compute),
+        "compute shares": weight.tolist(),
+        "compute medians": np.exp(mean).tolist(),
+        "compute spreads": sd.tolist(),
+        "compute distance": float(distance(compute, weight, mean, sd)),
+        "compute distance of one law": float(distance(compute, *one_law)),
+        "link median": float(np.exp(link.mean())),
+        "link spread": float(link.std()),
+        "link distance": float(distance(link, *link_law)),
+        "correlation of the logarithms": float(np.corrcoef(compute, link)[0, 1]),
+    }
+
+
+def main(path, out=None):
+    """Print the constants, and write them to a file if one is named."""
+    text = json.dumps({name: rounded(value) for name, value in fit(path).items()}, indent=1)
+    print(text)
+    if out is not None:
+        out.write_text(text + "\n", encoding="utf-8")
+
+
+def rounded(value):
+    """Return a number, or the numbers of a list, with five significant digits."""
+    if isinstance(value, list):
+        return [rounded(one) for one in value]
+    return value if isinstance(value, int) else float(f"{value:.5g}")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(*map(Path, sys.argv[1:3]))

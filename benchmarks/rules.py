@@ -3,18 +3,19 @@
     python benchmarks/rules.py [--device cuda] [--model cifar-cnn] [--runs 28] [--rounds 8]
 
 Two engines, one with `normalised` and one with `fedvarp`, train the same cohorts by turns. The
-first two rounds warm up. The ratio of each pair of rounds is taken, then the median.
+first two rounds warm up. The ratio of each pair of rounds is taken, then its quartiles.
+`python benchmarks/run.py rules` keeps a record.
 """
 
 import argparse
 from dataclasses import replace
-from statistics import median
 from time import perf_counter
 
 import torch
 
 from fedcohort.bench.learning import draw_cohorts, make_engine
-from fedcohort.bench.measurement import describe_machine
+from fedcohort.bench.measurement import Row, describe_machine, make_row
+from fedcohort.cli.console import print_table
 from fedcohort.learning import Engine, Options
 
 WARM_UP = 2
@@ -30,31 +31,40 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--memory", default="float32", choices=("float32", "bf16"))
     options = parser.parse_args()
+    print_table(measure(**vars(options)), describe_machine())
 
-    on_gpu = options.device != "cpu"
+
+def measure(model: str, runs: int, rounds: int, device: str, memory: str = "float32") -> list[Row]:
+    """Return the seconds of a round with each rule, and their ratio.
+
+    Args:
+        model: Name of the network.
+        runs: Runs in lock-step.
+        rounds: Rounds that count.
+        device: Where to train; a GPU trains in bf16, compiled.
+        memory: Type of the remembered updates.
+    """
+    on_gpu = device != "cpu"
     precision = "bf16" if on_gpu else "float32"
-    how = Options(options.device, precision, compiled=on_gpu, memory=options.memory)
-    engines = {
-        rule: with_rule(make_engine(options.model, options.runs, how), rule) for rule in RULES
-    }
+    how = Options(device, precision, compiled=on_gpu, memory=memory)
+    engines = {rule: with_rule(make_engine(model, runs, how), rule) for rule in RULES}
     seconds: dict[str, list[float]] = {rule: [] for rule in RULES}
-    for round in range(WARM_UP + options.rounds):
+    for round in range(WARM_UP + rounds):
         for rule, engine in engines.items():
             start = perf_counter()
-            engine.train(round, *draw_cohorts(options.runs, round))
+            engine.train(round, *draw_cohorts(runs, round))
             if on_gpu:
                 torch.cuda.synchronize()
             seconds[rule].append(perf_counter() - start)
 
     plain, remembering = (seconds[rule][WARM_UP:] for rule in RULES)
     ratios = [own / other for own, other in zip(remembering, plain, strict=True)]
-    memory = engines["fedvarp"].memory
-    print(f"{describe_machine()}; {options.model}, {options.runs} runs, {options.device}")
-    print(f"normalised: median round {median(plain):.3f} s")
-    print(f"fedvarp: median round {median(remembering):.3f} s, {memory.values.nbytes:,} bytes")
-    print(
-        f"fedvarp / normalised: {median(ratios):.3f}, from {min(ratios):.3f} to {max(ratios):.3f}"
-    )
+    words = f"{model}, {runs} runs, {precision}"
+    return [
+        make_row(f"{words}: normalised, a round", "s", 1.0, plain),
+        make_row(f"{words}: fedvarp, a round", "s", 1.0, remembering),
+        make_row(f"{words}: fedvarp / normalised", "×", 1.0, ratios),
+    ]
 
 
 def with_rule(engine: Engine, rule: str) -> Engine:

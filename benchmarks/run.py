@@ -1,10 +1,10 @@
 """Measure this machine, keep the figures, and say what got slower.
 
     python benchmarks/run.py [SUITE...] [--quick] [--out FILE.json] [--against OLD.json]
-    python benchmarks/run.py --page FILE.json [--against OLD.json]
+    python benchmarks/run.py --page benchmarks/records [--against OLD.json]
 
 Without suites all of them run; `flower` takes several minutes and needs Linux. `--page` measures
-nothing: it writes docs/benchmarks-latest.md from a record.
+nothing: it writes docs/benchmarks-latest.md from records, or from all records of a folder.
 """
 
 import argparse
@@ -22,6 +22,7 @@ from bench_records import (
     check_target,
     describe_changes,
     direction,
+    find_records,
     has_slower,
     read_record,
     write_record,
@@ -77,6 +78,12 @@ SUITES = {
         bench_suites.measure_cpu,
         "lower",
     ),
+    "rules": Suite(
+        "A round with a rule that remembers updates (`fedvarp`) beside one that does not "
+        "(`normalised`), by turns.",
+        bench_suites.measure_rules,
+        "lower",
+    ),
     "report": Suite(
         "Drawing the page of a small stored run, beside reading its files.",
         bench_suites.measure_report,
@@ -114,7 +121,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", type=Path, help="write here (runs/benchmarks-DATE.json)")
     parser.add_argument("--overwrite", action="store_true", help="replace another date's file")
     parser.add_argument("--against", type=Path, help="say what got slower since this record")
-    parser.add_argument("--page", type=Path, help="write the page of this record; measure nothing")
+    parser.add_argument(
+        "--page", type=Path, nargs="+", help="write the page of these records; measure nothing"
+    )
     return parser
 
 
@@ -132,14 +141,19 @@ def perform(options: argparse.Namespace) -> int:
 
 
 def draw_page(options: argparse.Namespace) -> Record:
-    """Write the page of a stored record and return the record."""
-    if options.suites or options.quick or options.out is not None:
-        raise ValueError("--page must stand without SUITE, --quick and --out: it measures nothing")
-    record = read_record(options.page)
+    """Write the page of stored records and return the last of them."""
+    given = {"SUITE": options.suites, "--quick": options.quick, "--out": options.out}
+    others = [f"{name} {value}" for name, value in given.items() if value]
+    if others:
+        raise ValueError(
+            "--page must stand without SUITE, --quick and --out, because it measures nothing, "
+            f"got {', '.join(others)}"
+        )
+    records = {path.name: read_record(path) for path in find_records(options.page)}
     with atomic_write(PAGE) as draft:
-        draft.write_text(as_page(record), encoding="utf-8")
+        draft.write_text(as_page(records), encoding="utf-8")
     print(f"Wrote {PAGE}")
-    return record
+    return list(records.values())[-1]
 
 
 def measure_and_write(options: argparse.Namespace) -> Record:

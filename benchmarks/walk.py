@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 COMPARE = (
@@ -40,10 +42,8 @@ RESULTS = (".toml", ".json", ".npz", ".jsonl", ".safetensors", ".sha256", ".parq
 
 def trace(source: Path, out: str, arguments: list[str]) -> None:
     """Run one command in this process and write what it passed."""
-    here = Path.cwd().resolve()
     package = str(source / "fedcohort") + os.sep
     executed: set[str] = set()
-    opened: Counter[str] = Counter()
 
     def on_call(frame, event, argument):
         code = frame.f_code
@@ -53,37 +53,15 @@ def trace(source: Path, out: str, arguments: list[str]) -> None:
         if not is_body:
             executed.add(code.co_filename.removeprefix(package))
 
-    def count(path: str) -> None:
-        full = Path(path).resolve()
-        if full.suffix in RESULTS and full.is_relative_to(here) and not full.name.startswith("."):
-            opened[str(full.relative_to(here))] += 1
-
-    def on_event(event, arguments):
-        if event == "open" and isinstance(arguments[0], str | os.PathLike):
-            mode = arguments[1]
-            is_read = mode is None and not arguments[2] & (os.O_WRONLY | os.O_RDWR)
-            if is_read or (isinstance(mode, str) and not set(mode) & set("wax+")):
-                count(os.fspath(arguments[0]))
-
-    import pyarrow.parquet
-    import safetensors
-
     import fedcohort.cli
 
-    # These two open files outside Python, so the audit hook does not see them.
-    count_calls(safetensors, "safe_open", count)
-    count_calls(pyarrow.parquet, "read_table", count)
-
     assert fedcohort.cli.__file__.startswith(package), fedcohort.cli.__file__
-    sys.addaudithook(on_event)
-    sys.argv = ["fedcohort", *arguments]
-    sys.setprofile(on_call)
-    try:
-        fedcohort.cli.main()
-    except SystemExit as stop:
-        code = stop.code
-    finally:
-        sys.setprofile(None)
+    with counted_reads(Path.cwd()) as opened:
+        sys.setprofile(on_call)
+        try:
+            code = run(arguments)
+        finally:
+            sys.setprofile(None)
     imported = set()
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None) or ""
@@ -98,15 +76,43 @@ def trace(source: Path, out: str, arguments: list[str]) -> None:
     Path(out).write_text(json.dumps(found))
 
 
-def count_calls(module, name: str, count) -> None:
-    """Count the path of every call of a function that opens a file."""
-    original = getattr(module, name)
+def run(arguments: list[str]) -> int:
+    """Run a command in this process; return its exit code."""
+    from fedcohort import cli
 
-    def counted(path, *rest, **options):
-        count(str(path))
-        return original(path, *rest, **options)
+    before = sys.argv
+    sys.argv = ["fedcohort", *arguments]
+    try:
+        cli.main()
+    except SystemExit as stop:
+        return stop.code
+    finally:
+        sys.argv = before
 
-    setattr(module, name, counted)
+
+@contextmanager
+def counted_reads(folder: Path) -> Iterator[Counter[str]]:
+    """Count how often each result file of a folder is opened for reading."""
+    here = folder.resolve()
+    opened: Counter[str] = Counter()
+    is_counting = True
+
+    def on_event(event, arguments):
+        if event != "open" or not is_counting or not isinstance(arguments[0], str | os.PathLike):
+            return
+        mode = arguments[1]
+        is_read = mode is None and not arguments[2] & (os.O_WRONLY | os.O_RDWR)
+        if not is_read and not (isinstance(mode, str) and not set(mode) & set("wax+")):
+            return
+        full = Path(arguments[0]).resolve()
+        if full.suffix in RESULTS and full.is_relative_to(here) and not full.name.startswith("."):
+            opened[str(full.relative_to(here))] += 1
+
+    sys.addaudithook(on_event)  # Python cannot remove it again.
+    try:
+        yield opened
+    finally:
+        is_counting = False
 
 
 def walk(source: Path) -> dict[str, dict]:

@@ -194,13 +194,15 @@ def test_a_file_without_json_or_no_file_is_refused(records, tmp_path):
 
 def test_the_page_has_date_command_machine_and_a_table_for_each_suite(records):
     record = make_record(make_row("a | b", median=1234.5), records.not_measured("pfl"))
-    page = records.as_page(record)
+    page = records.as_page({"here.json": record})
     for words in (
         "2026-01-02",
         "`python benchmarks/run.py`",
         "Machine: box",
         "end: 0.5",
-        "## selection",
+        "## here",
+        "`benchmarks/records/here.json`",
+        "### selection",
     ):
         assert words in page
     assert "| a \\| b | 1,234 |" in page

@@ -1,6 +1,7 @@
 """The constants of the world `devices` are those that its script fits."""
 
 import importlib.util
+import json
 from pathlib import Path
 
 import numpy as np
@@ -39,11 +40,21 @@ def test_the_distance_is_the_one_worked_out_by_hand(script):
     assert far == pytest.approx(0.5, abs=1e-12)
 
 
-def test_the_script_prints_the_constants_of_a_file(script, tmp_path, capsys):
+def test_the_script_prints_and_writes_the_constants_of_a_file(script, tmp_path, capsys):
     milliseconds, kilobits = devices.draw_devices(5000, rng=1)
     np.savez(tmp_path / "p.npz", computation_ms=milliseconds, communication_kbps=kilobits)
-    script.main(tmp_path / "p.npz")
-    out = capsys.readouterr().out
-    median = np.exp(np.log(kilobits).mean())
-    assert f"median {median:.0f} kbit/s" in out
-    assert out.count("distance") == 3
+    script.main(tmp_path / "p.npz", tmp_path / "fit.json")
+    found = json.loads((tmp_path / "fit.json").read_text())
+    assert json.loads(capsys.readouterr().out) == found
+    assert found["devices"] == 5000
+    assert found["link median"] == pytest.approx(np.exp(np.log(kilobits).mean()), rel=1e-4)
+    assert 0 < found["compute distance"] < found["compute distance of one law"] < 1
+
+
+def test_the_constants_are_those_of_the_committed_fit():
+    record = json.loads((ROOT / "results/explorations/device-fit.json").read_text())
+    assert devices.COMPUTE_MEDIANS.tolist() == [round(x, 1) for x in record["compute medians"]]
+    assert devices.COMPUTE_SPREADS.tolist() == [round(x, 3) for x in record["compute spreads"]]
+    assert round(record["link median"]) == devices.LINK_MEDIAN
+    assert round(record["link spread"], 3) == devices.LINK_SPREAD
+    assert pytest.approx(record["compute shares"][1], abs=0.0006) == devices.SLOW_SHARE

@@ -2,7 +2,6 @@
 
 import json
 from importlib import import_module
-from importlib.util import find_spec
 
 import pytest
 
@@ -73,6 +72,30 @@ def test_the_page_of_a_record_is_written_without_measuring(run, fake, tmp_path, 
     assert "| a | 10 | 10 | 10 | ms | 3 | lower |" in page.read_text()
 
 
+def test_the_page_of_a_folder_has_a_section_for_each_record(run, fake, tmp_path, monkeypatch):
+    page = tmp_path / "page.md"
+    monkeypatch.setattr(run, "PAGE", page)
+    for name, median in (("b-gpu", 2.0), ("a-cpu", 10.0)):
+        fake[:] = [row(median)]
+        run.main(["--out", str(tmp_path / f"{name}.json")])
+    assert run.main(["--page", str(tmp_path)]) == 0
+    text = page.read_text()
+    first, second = text.index("## a-cpu\n"), text.index("## b-gpu\n")
+    assert first < text.index("| a | 10 |") < second < text.index("| a | 2 |")
+
+
+def test_a_folder_without_records_is_refused(run, tmp_path, capsys):
+    assert run.main(["--page", str(tmp_path)]) == 2
+    assert "must hold records (*.json), got none" in capsys.readouterr().err
+
+
+def test_the_page_of_measurements_is_that_of_the_committed_records(run, tmp_path, monkeypatch):
+    committed = run.PAGE.read_text(encoding="utf-8")
+    monkeypatch.setattr(run, "PAGE", tmp_path / "page.md")
+    assert run.main(["--page", str(run.ROOT / "benchmarks" / "records")]) == 0
+    assert run.PAGE.read_text(encoding="utf-8") == committed
+
+
 def test_comparisons_of_the_cpu_become_rows():
     comparison = {
         "what": "mlp / vmap",
@@ -128,7 +151,6 @@ def test_what_is_not_installed_has_a_row_that_says_so(monkeypatch):
     assert [one["n"] for one in (flower, flwr, pfl)] == [0, 0, 0]
 
 
-@pytest.mark.skipif(find_spec("plotly") is None, reason="the page needs plotly")
 @pytest.mark.slow
 def test_the_report_of_a_stored_run_is_measured():
     pytest.importorskip("torch")

@@ -102,6 +102,9 @@ ROUTES = {  # filters, channels, pooling window, with gradient -> the kernel tha
     "windows that overlap": (8, 1, 3, True, "none"),
     "long patches, with gradient": (2, 40, 2, True, "none"),
     "long patches, without gradient": (2, 40, 2, False, "conv_then_pool"),
+    "overlapping windows, without gradient": (8, 3, 3, False, "conv_then_pool"),
+    "powers of two, without gradient": (16, 16, 2, False, "conv_pool_relu"),
+    "powers of two, with gradient": (16, 3, 2, True, "conv_pool"),
 }
 
 
@@ -119,13 +122,20 @@ def test_pooled_convolutions_take_the_kernel_that_suits_them(
             return max_pool2d(conv2d(x, weight, bias), size, stride, ceil_mode=ceil)
 
         monkeypatch.setattr(f"fedcohort.learning.kernels.conv_pool.{name}", spy)
+
+    def spy_on_testing(x, weight, bias):
+        used.append("conv_pool_relu")
+        return torch.relu(max_pool2d(conv2d(x, weight, bias), 2))
+
+    monkeypatch.setattr("fedcohort.learning.kernels.conv_pool_relu.conv_pool_relu", spy_on_testing)
     monkeypatch.setattr(layers, "has_kernels", lambda x: True)
     network = nn.Sequential(nn.Conv2d(channels, filters, 3), nn.MaxPool2d(size, 2)).bfloat16()
     conv, pool = for_many_models(network)
     monkeypatch.setattr(conv, "forward", network[0].forward)
+    monkeypatch.setattr(conv, "convolved", network[0].forward)
     monkeypatch.setattr(pool, "forward", network[1].forward)
     x = torch.randn(2, channels, 9, 9).bfloat16()
     with torch.set_grad_enabled(slope):
         got = pooled_convolution(x, conv, pool)
     assert (used or ["none"]) == [kernel]
-    torch.testing.assert_close(got, network(x))
+    torch.testing.assert_close(got, torch.relu(network(x)))

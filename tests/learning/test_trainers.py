@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from fedcohort.learning.schedule import draw_batches
+from fedcohort.learning.batches import draw_batches
+from fedcohort.learning.jobs import Jobs
+from fedcohort.learning.one_by_one import SequentialTrainer
 from fedcohort.learning.sgd import Sgd
-from fedcohort.learning.trainers import BatchedTrainer, Jobs, SequentialTrainer
+from fedcohort.learning.trainers import BatchedTrainer
 from fedcohort.learning.weights import flat_weights, named_weights
 from fedcohort.learning.workers import Workers
 

@@ -44,6 +44,11 @@ def make_row(what: str, unit: str, scale: float, values: list[float]) -> Row:
     }
 
 
+def make_missing_row(what: str, unit: str) -> Row:
+    """Return a row without numbers; `what` says why nothing could be measured."""
+    return {"what": what, "median": None, "Q1": None, "Q3": None, "unit": unit, "n": 0}
+
+
 def _processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

@@ -10,7 +10,7 @@ from time import perf_counter
 import numpy as np
 
 from fedcohort.arrays import Floats
-from fedcohort.bench.measurement import Row, describe_machine, make_row
+from fedcohort.bench.measurement import Row, describe_machine, make_missing_row, make_row
 from fedcohort.rounds import play
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.large import LARGE
@@ -29,7 +29,7 @@ def measure_selection(quick: bool = False, largest: int | None = None) -> tuple[
     Args:
         quick: Whether to measure fewer rounds, repetitions and clients.
         largest: Largest number of clients; by default ten million, or a million if `quick`. A
-            hundred million take about 8 GB of memory.
+            hundred million take about 6 GB of memory.
 
     Returns:
         The rows of the table and a description of the machine.
@@ -93,6 +93,9 @@ def measure_large_round(num_clients: int, cohort_size: int, repeats: int) -> lis
 
     sizes = f"K={num_clients:,}, k={cohort_size:,}"
     rows = [make_row(f"{sizes}: {name}", "ms", 1e3, taken) for name, taken in seconds.items()]
+    if num_clients > MOST_OF_TORCH:
+        limit = f"torch.multinomial draws from at most {MOST_OF_TORCH:,}"
+        rows.append(make_missing_row(f"{sizes}: {limit}", "ms"))
     if draw is not None:
         rounds = np.array(seconds["one whole round"])
         ratios = np.array(seconds["one torch.multinomial draw"]) / rounds

@@ -8,6 +8,8 @@ from torch import Size, Tensor
 from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from fedcohort.learning.simplification import simplify
+
 R = TypeVar("R")
 
 
@@ -53,7 +55,7 @@ def record(function: Callable[..., R], args: tuple[Tensor, ...]) -> Callable[...
         return None
     if first.code != second.code or not _same_constants(first, second):
         return None
-    return first
+    return simplify(first, args)
 
 
 def _same_constants(first: GraphModule, second: GraphModule) -> bool:

@@ -13,21 +13,21 @@ from torch import Tensor, nn
 from fedcohort.arrays import Bools, Floats, Ints
 from fedcohort.cores import usable_cores
 from fedcohort.learning.aggregator import Aggregator, read_tensor
-from fedcohort.learning.evaluation import Evaluation, Evaluator
+from fedcohort.learning.evaluation import Evaluation, Evaluator, PendingEvaluation
 from fedcohort.learning.inputs import check_inputs
+from fedcohort.learning.jobs import Jobs, LocalUpdates, make_jobs
 from fedcohort.learning.layers import with_channels_last
 from fedcohort.learning.memory import check_training_memory
 from fedcohort.learning.mode_memory import describe_training, recall_mode, remember_mode
+from fedcohort.learning.one_by_one import SequentialTrainer
 from fedcohort.learning.options import PRECISIONS, Options, find_device
 from fedcohort.learning.run import Run
-from fedcohort.learning.schedule import draw_batches
 from fedcohort.learning.sgd import Sgd
-from fedcohort.learning.trainers import BatchedTrainer, Jobs, LocalUpdates, SequentialTrainer
-from fedcohort.learning.tuning import fastest_mode, preferred_mode, suitable_slots
+from fedcohort.learning.trainers import BatchedTrainer
+from fedcohort.learning.tuning import choose_slots, fastest_mode, preferred_mode
 from fedcohort.learning.update_memory import UpdateMemory
 from fedcohort.learning.weights import flat_weights
 from fedcohort.learning.workers import Workers, multiply_adds
-from fedcohort.rng import stream
 from fedcohort.rounds import Returned
 
 
@@ -142,14 +142,14 @@ class Engine:
         job_run = np.argwhere(arrived)[:, 0]
         job_client = clients[arrived]
         if job_run.size:
-            jobs = self._make_jobs(round, job_run, job_client)
+            jobs = make_jobs(self.runs, round, job_run, job_client, self.sgd.batch_size)
             updates = self._train_jobs(jobs, cohort_size=clients.shape[1])
             norms = torch.linalg.vector_norm(updates.change, dim=1)
             is_finite = torch.isfinite(norms) & torch.isfinite(updates.loss)
             is_valid = is_finite & (norms <= self.options.max_norm)
-            valid[arrived] = is_valid.cpu().numpy()
-            loss[arrived] = updates.loss.double().cpu().numpy()
-            norm[arrived] = norms.double().cpu().numpy()
+            told = torch.stack([is_valid.double(), updates.loss.double(), norms.double()])
+            job_valid, loss[arrived], norm[arrived] = told.cpu().numpy()  # wait only once
+            valid[arrived] = job_valid > 0
         loss = np.where(valid, loss, np.nan)
         norm = np.where(valid, norm, np.nan)
 
@@ -186,7 +186,11 @@ class Engine:
         Returns:
             Accuracy and mean loss, [R] each, and the accuracy by class of clients and by label.
         """
-        return self._evaluator.evaluate(self.models, self.runs, samples)
+        return self.start_evaluation(samples).finish()
+
+    def start_evaluation(self, samples: Ints | None = None) -> PendingEvaluation:
+        """Start what `evaluate` does; a GPU tests while the host prepares the next round."""
+        return self._evaluator.start(self.models, self.runs, samples)
 
     def untested(self) -> Evaluation:
         """Return an evaluation of the same shapes that knows nothing: all values are nan."""
@@ -226,7 +230,9 @@ class Engine:
     def _train_jobs(self, jobs: Jobs, cohort_size: int) -> LocalUpdates:
         """Train the jobs with the trainer, which the first round builds."""
         self.client_steps += int(jobs.steps.sum())
-        self.slots = self.slots or self._choose_slots(cohort_size)
+        self.slots = self.slots or choose_slots(
+            self.runs, cohort_size, self.sgd, self.x[:1], self.model_bytes
+        )
         while True:
             if self._trainer is None:
                 self._trainer = self._make_trainer(self.mode, self.slots)
@@ -248,17 +254,6 @@ class Engine:
             self.workers, self.x, self.y, self.sgd, slots, self._dtype, self._compiled
         )
 
-    def _choose_slots(self, cohort_size: int) -> int:
-        steps = []
-        for run in self.runs:
-            for samples, epochs in zip(run.train, run.epochs.tolist(), strict=True):
-                steps.append(epochs * -(-len(samples) // self.sgd.batch_size))
-        asked = cohort_size * len(self.runs)
-        # A generous estimate of the memory for weights, gradients and activations.
-        activation_bytes = 400 * self.sgd.batch_size * self.x[:1].numel() * 4
-        bytes_per_slot = 10 * self.model_bytes + activation_bytes
-        return suitable_slots(asked, np.array(steps), self.device, bytes_per_slot)
-
     def _choose_mode(self) -> str:
         """Return the faster mode for this model and machine, remembered or measured now."""
         if self.device.type != "cpu":
@@ -276,7 +271,8 @@ class Engine:
         if remembered is not None:
             return remembered
         job_run = np.repeat(np.arange(num_runs), clients.size)
-        jobs = self._make_jobs(0, job_run, np.tile(clients, num_runs))
+        job_client = np.tile(clients, num_runs)
+        jobs = make_jobs(self.runs, 0, job_run, job_client, self.sgd.batch_size)
         short_jobs = Jobs(jobs.run, [rows[:3] for rows in jobs.batches], jobs.mu)
 
         # No more slots than jobs: idle slots would count against training together.
@@ -290,18 +286,6 @@ class Engine:
         mode = fastest_mode(trainers, self.models, short_jobs, preferred)
         remember_mode(training, mode)
         return mode
-
-    def _make_jobs(self, round: int, job_run: Ints, job_client: Ints) -> Jobs:
-        """Return one job per client, each with its own stream of random batches."""
-        batches = []
-        mu = []
-        for position, client in zip(job_run.tolist(), job_client.tolist(), strict=True):
-            run = self.runs[position]
-            rng = stream(run.seed, "batches", round, client)
-            epochs = int(run.epochs[client])
-            batches.append(draw_batches(run.train[client], epochs, self.sgd.batch_size, rng))
-            mu.append(run.mu)
-        return Jobs(job_run, batches, torch.tensor(mu, dtype=torch.float32))
 
     def _client_losses(self, run: int, clients: Ints) -> Floats:
         """Return the mean loss [d] of one run's model on the training data of d clients."""

@@ -13,6 +13,7 @@ from fedcohort.arrays import Floats, Ints
 from fedcohort.learning.compilation import compile_by_shape
 from fedcohort.learning.layers import for_many_models
 from fedcohort.learning.run import Run
+from fedcohort.learning.transfer import upload
 from fedcohort.learning.weights import make_forward
 from fedcohort.learning.workers import Workers
 
@@ -36,6 +37,41 @@ class Evaluation:
     loss: Floats
     class_accuracy: Floats
     label_accuracy: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class PendingEvaluation:
+    """An evaluation that a GPU may still be computing, while the host prepares the next round.
+
+    Attributes:
+        tables: Accuracy, mean loss and correct samples by class and label of every run,
+            [R, 2 + G * C], on the host or on the way there.
+        sizes: Number of samples of each class and label, [R, G, C].
+        knows_owners: Whether the samples belong to clients, and so to classes of them.
+        copied: Event after which the tables have arrived; None if they are there.
+    """
+
+    tables: Tensor
+    sizes: Ints
+    knows_owners: bool
+    copied: torch.cuda.Event | None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether `finish` need not wait; on a GPU always false, so that runs repeat exactly."""
+        return self.copied is None
+
+    def finish(self) -> Evaluation:
+        """Wait for the result and return it."""
+        if self.copied is not None:
+            self.copied.synchronize()
+        results = self.tables.numpy()
+        correct = results[:, 2:].reshape(self.sizes.shape)
+        by_class = _shares(correct.sum(axis=2), self.sizes.sum(axis=2))
+        if not self.knows_owners:
+            by_class = np.full(by_class.shape, np.nan)
+        by_label = _shares(correct.sum(axis=1), self.sizes.sum(axis=1))
+        return Evaluation(results[:, 0], results[:, 1], by_class, by_label)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,10 +124,10 @@ class Evaluator:
         """Return the loss [n] of weights [P] on samples [n], and where they are right [n]."""
         return self._outputs(weights, *self._gather(samples))
 
-    def evaluate(
+    def start(
         self, models: Tensor, runs: Sequence[Run], samples: Ints | None = None
-    ) -> Evaluation:
-        """Return how well the models [R, P] of the runs do, in one pass over their test samples.
+    ) -> PendingEvaluation:
+        """Start to test the models [R, P] of the runs, in one pass over their test samples.
 
         Args:
             models: Weights of each run's model.
@@ -101,25 +137,21 @@ class Evaluator:
         """
         num_classes = max(run.num_classes for run in runs)
         test_sets = [self._test_set(run, samples, num_classes) for run in runs]
+        sizes = np.stack([tested.sizes for tested in test_sets])
 
         if models.is_cuda:
-            tables = self._test_together(models, test_sets)
-        else:
+            tables = self._test_together(models, test_sets).to("cpu", non_blocking=True)
+            copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            copied.record()
+            return PendingEvaluation(tables, sizes, samples is None, copied)
 
-            def test(run: int) -> Tensor:
-                tested = test_sets[run]
-                outputs = self._outputs(models[run], tested.x, tested.y)
-                return _table(tested, *outputs)
+        def test(run: int) -> Tensor:
+            tested = test_sets[run]
+            outputs = self._outputs(models[run], tested.x, tested.y)
+            return _table(tested, *outputs)
 
-            tables = torch.stack(self.workers.map(test, range(len(runs))))
-        results = tables.cpu().numpy()
-        sizes = np.stack([tested.sizes for tested in test_sets])
-        correct = results[:, 2:].reshape(sizes.shape)
-        by_class = _shares(correct.sum(axis=2), sizes.sum(axis=2))
-        if samples is not None:
-            by_class = np.full(by_class.shape, np.nan)
-        by_label = _shares(correct.sum(axis=1), sizes.sum(axis=1))
-        return Evaluation(results[:, 0], results[:, 1], by_class, by_label)
+        tables = torch.stack(self.workers.map(test, range(len(runs)))).cpu()
+        return PendingEvaluation(tables, sizes, samples is None, None)
 
     def untested(self, runs: Sequence[Run]) -> Evaluation:
         """Return nan for everything that `evaluate` tells about the runs."""
@@ -136,12 +168,12 @@ class Evaluator:
             rows_by_set.setdefault(id(tested), []).append(row)
 
         parts = []
-        order = []
         for rows in rows_by_set.values():
             tested = test_sets[rows[0]]
-            parts.append(_table(tested, *self._many_outputs(models[rows], tested.x, tested.y)))
-            order.extend(rows)
-        return torch.cat(parts)[np.argsort(order)]
+            own = models[upload(np.array(rows), models.device)]
+            parts.append(_table(tested, *self._many_outputs(own, tested.x, tested.y)))
+        order = np.concatenate(list(rows_by_set.values()))
+        return torch.cat(parts)[upload(np.argsort(order), models.device)]
 
     @torch.no_grad()
     def _many_outputs(self, models: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:

@@ -31,7 +31,10 @@ class MatmulConv2d(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the convolution [B, F, H', W'] of images [B, C, H, W]."""
-        x = self.padded(x)
+        return self.convolved(self.padded(x))
+
+    def convolved(self, x: Tensor) -> Tensor:
+        """Return the convolution of images that are padded already."""
         filters, channels, _, width = self.weight.shape
         has_small_patches = width * channels < filters
         out = self._by_patches(x) if has_small_patches else self._by_strips(x)
@@ -107,7 +110,7 @@ class ChannelsLastMaxPool2d(nn.Module):
 
 
 def pooled_convolution(x: Tensor, conv: nn.Module, pool: nn.Module) -> Tensor:
-    """Return pool(conv(x)), by one kernel on a GPU where that is faster.
+    """Return relu(pool(conv(x))), by one kernel on a GPU where that is faster.
 
     Args:
         x: Images [B, C, H, W].
@@ -115,21 +118,36 @@ def pooled_convolution(x: Tensor, conv: nn.Module, pool: nn.Module) -> Tensor:
         pool: Max pooling, possibly replaced likewise.
     """
     if isinstance(conv, MatmulConv2d) and isinstance(pool, ChannelsLastMaxPool2d):
-        filters, channels, height, width = conv.weight.shape
-        is_plain = height == width and conv.stride == (1, 1)
-        is_disjoint = pool.size <= pool.stride  # else one kernel computes pixels several times
+        is_plain = conv.weight.shape[2] == conv.weight.shape[3] and conv.stride == (1, 1)
         # The kernels do not tell the gradient of images, nor are they fast in float32.
         if is_plain and x.dtype == torch.bfloat16 and not x.requires_grad:
-            from fedcohort.learning.kernels.conv_pool import conv_pool, conv_then_pool
+            return _by_kernels(conv.padded(x), conv, pool)
+    # ReLU after pooling gives the same as before it, on a quarter of the numbers.
+    return torch.relu(pool(conv(x)))
 
-            x = conv.padded(x)
-            window = (pool.size, pool.stride, pool.ceil)
-            if is_disjoint and channels * height * width <= MOST_PATCH_NUMBERS:
-                return conv_pool(x, conv.weight, conv.bias, *window)
-            if channels * width >= filters and not torch.is_grad_enabled():
-                return conv_then_pool(x, conv.weight, conv.bias, *window)
-    pooled: Tensor = pool(conv(x))
-    return pooled
+
+def _by_kernels(x: Tensor, conv: MatmulConv2d, pool: ChannelsLastMaxPool2d) -> Tensor:
+    """Return relu(pool(conv(x))) of padded images, by the kernels that suit it best."""
+    from fedcohort.learning.kernels import conv_pool, conv_pool_relu
+
+    filters, channels, side, _ = conv.weight.shape
+    window = (pool.size, pool.stride, pool.ceil)
+    learns = torch.is_grad_enabled()
+    if not learns and _fits_windows(x, side, pool) and conv_pool_relu.can_convolve(conv.weight):
+        bias = conv.weight.new_zeros(filters) if conv.bias is None else conv.bias
+        return conv_pool_relu.conv_pool_relu(x, conv.weight, bias)
+    is_disjoint = pool.size <= pool.stride  # else one kernel computes pixels several times
+    if is_disjoint and channels * side * side <= MOST_PATCH_NUMBERS:
+        return torch.relu(conv_pool.conv_pool(x, conv.weight, conv.bias, *window))
+    if channels * side >= filters and not learns:
+        return torch.relu(conv_pool.conv_then_pool(x, conv.weight, conv.bias, *window))
+    return torch.relu(pool(conv.convolved(x)))
+
+
+def _fits_windows(x: Tensor, side: int, pool: ChannelsLastMaxPool2d) -> bool:
+    """Return whether pooling has 2x2 windows that neither overlap nor reach over the border."""
+    is_even = x.shape[2] % 2 == x.shape[3] % 2 == (side - 1) % 2
+    return pool.size == pool.stride == 2 and (is_even or not pool.ceil)
 
 
 def for_many_models(module: nn.Module) -> nn.Module:

@@ -20,7 +20,7 @@ from torch import nn
 
 from fedcohort.files import read_json_table, write_json
 
-FORMAT = 1  # counts up when the trainers change, so that they are measured anew
+FORMAT = 2  # counts up when the trainers change, so that they are measured anew
 VARIABLE = "FEDCOHORT_CACHE"
 OFF = "off"
 

@@ -64,8 +64,8 @@ def schedule_tightly(steps: Ints, most: int, multiple: int = 1) -> Schedule:
     Args:
         steps: Number of steps of each job, [J], J > 0.
         most: Most slots there may be.
-        multiple: Above 1 the number of slots is a multiple of this and of about a 20th of itself,
-            so that there are few different numbers.
+        multiple: Above 1 the number of slots is a multiple of this, and one of few: each is about a
+            12th above the one before.
 
     Examples:
         >>> schedule = schedule_tightly(np.array([4, 3, 1, 2, 2]), most=8)  # 12 steps, at most 4
@@ -73,34 +73,24 @@ def schedule_tightly(steps: Ints, most: int, multiple: int = 1) -> Schedule:
         (3, 4)
     """
     needed = -(-int(steps.sum()) // int(steps.max()))
-    if multiple > 1:
-        multiple *= max(1, needed // (20 * multiple))
-    fewest = -(-needed // multiple) * multiple
-    best = schedule_jobs(steps, min(most, fewest))
+    slots = _round_up(needed, multiple)
+    best = schedule_jobs(steps, min(most, slots))
     # The fewest slots may not suffice: jobs do not fill them without gaps.
-    for more in (multiple, 2 * multiple):
+    for _ in range(2):
         if best.slots == most or best.length == int(steps.max()):
             break
-        schedule = schedule_jobs(steps, min(most, fewest + more))
+        slots = _round_up(slots + 1, multiple)
+        schedule = schedule_jobs(steps, min(most, slots))
         if schedule.slots * schedule.length < best.slots * best.length:
             best = schedule
     return best
 
 
-def draw_batches(samples: Ints, epochs: int, batch_size: int, rng: np.random.Generator) -> Ints:
-    """Return the samples of every step, each epoch in a new order.
-
-    Args:
-        samples: Samples of one client, [n].
-        epochs: Number of passes over the samples.
-        batch_size: Samples per step, B.
-        rng: Generator of the orders.
-
-    Returns:
-        Array [steps, B]; -1 fills the last batch of an epoch.
-    """
-    per_epoch = -(-samples.size // batch_size)
-    order = np.full((epochs, per_epoch * batch_size), -1, dtype=np.int64)
-    copies = np.broadcast_to(samples, (epochs, samples.size))
-    order[:, : samples.size] = rng.permuted(copies, axis=-1)
-    return order.reshape(epochs * per_epoch, batch_size)
+def _round_up(slots: int, multiple: int) -> int:
+    """Return the next number of slots that a step is compiled for, or slots if multiple is 1."""
+    if multiple == 1:
+        return slots
+    size = multiple
+    while size < slots:
+        size += multiple * max(1, size // (12 * multiple))
+    return size

@@ -49,6 +49,7 @@ class Slots:
         self.total_loss = torch.zeros(count, device=device)
         self._samples = torch.zeros((count, batch_size), dtype=torch.int64, device=device)
         self._recorded = recorded
+        self._states: dict[int, tuple[Tensor, ...]] = {}
         self._warm: set[int] = set()
         self._graphs: dict[int, torch.cuda.CUDAGraph] = {}
 
@@ -65,10 +66,11 @@ class Slots:
     def step(self, samples: Tensor) -> None:
         """Take a step in the first n slots, on samples [n, B]; -1 for no sample."""
         count = len(samples)
-        self._samples[:count] = samples
         if not self._recorded:
-            self._compute(count)
-        elif count not in self._warm:  # what a graph records must have run before
+            self.take_step(*self._state(count), samples)
+            return
+        self._samples[:count] = samples
+        if count not in self._warm:  # what a graph records must have run before
             self._compute(count)
             self._warm.add(count)
         else:
@@ -81,17 +83,15 @@ class Slots:
         return self.weights[slots] - self.anchor[slots]
 
     def _compute(self, count: int) -> None:
-        self.take_step(
-            self.weights[:count],
-            self._rounded[:count],
-            self.velocity[:count],
-            self.anchor[:count],
-            self.mu[:count],
-            self.total_loss[:count],
-            self._x,
-            self._y,
-            self._samples[:count],
-        )
+        self.take_step(*self._state(count), self._samples[:count])
+
+    def _state(self, count: int) -> tuple[Tensor, ...]:
+        """Return what a step of the first n slots takes beside its samples."""
+        if count not in self._states:
+            parts = (self.weights, self._rounded, self.velocity, self.anchor, self.mu)
+            views = [part[:count] for part in (*parts, self.total_loss)]
+            self._states[count] = (*views, self._x, self._y)
+        return self._states[count]
 
     def _record(self, count: int) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()

@@ -12,7 +12,11 @@ import torch
 from torch import Tensor
 
 from fedcohort.arrays import Ints
-from fedcohort.learning.trainers import BatchedTrainer, Jobs, SequentialTrainer
+from fedcohort.learning.jobs import Jobs
+from fedcohort.learning.one_by_one import SequentialTrainer
+from fedcohort.learning.run import Run
+from fedcohort.learning.sgd import Sgd
+from fedcohort.learning.trainers import BatchedTrainer
 
 # On a CPU a step of many small models takes little longer than one of few.
 CPU_SLOTS = 512
@@ -47,6 +51,28 @@ def suitable_slots(asked: float, steps: Ints, device: torch.device, bytes_per_sl
         return 4 * ceil(busy / waves / 4)
     most = min(asked, GPU_MEMORY_FRACTION * free_memory(device) / bytes_per_slot)
     return max(8, int(most) // 8 * 8)
+
+
+def choose_slots(
+    runs: Sequence[Run], cohort_size: int, sgd: Sgd, sample: Tensor, model_bytes: int
+) -> int:
+    """Return how many jobs may step together, for the clients of some runs.
+
+    Args:
+        runs: The runs.
+        cohort_size: Clients that a run asks in a round.
+        sgd: Local optimiser.
+        sample: One input [1, ...], on the device that trains.
+        model_bytes: Size of a model.
+    """
+    steps = []
+    for run in runs:
+        for samples, epochs in zip(run.train, run.epochs.tolist(), strict=True):
+            steps.append(epochs * -(-len(samples) // sgd.batch_size))
+    # A generous estimate of the memory for weights, gradients and activations.
+    activation_bytes = 400 * sgd.batch_size * sample.numel() * 4
+    bytes_per_slot = 10 * model_bytes + activation_bytes
+    return suitable_slots(cohort_size * len(runs), np.array(steps), sample.device, bytes_per_slot)
 
 
 def free_memory(device: torch.device) -> int:
