@@ -3,15 +3,25 @@
 import os
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 DEPLOYMENT_FOLDERS = ("flower", "chaos")  # their slow tests start a SuperLink and its nodes
 
 
-def pytest_configure():
-    """Neither use nor change what this machine remembers about the user's trainings."""
-    os.environ["FEDCOHORT_CACHE"] = "off"
+def pytest_configure(config):
+    """Measure the faster mode of a model once for all tests, not once for each training.
+
+    What this machine remembers about the user's trainings is neither used nor changed.
+    """
+    # Several processes run tests at once, so the threads of one operation would only wait for
+    # each other. Our own threads are as many as ever: they are counted in another way.
+    os.environ.setdefault("MKL_NUM_THREADS", "1")
+    if not hasattr(config, "workerinput"):  # the process that starts the others
+        folder = TemporaryDirectory(prefix="fedcohort-tests-")
+        config.add_cleanup(folder.cleanup)
+        os.environ["FEDCOHORT_CACHE"] = folder.name
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -9,7 +9,7 @@ from torch import nn
 
 from fedcohort.aggregation.base import Arrivals
 from fedcohort.learning import Engine, Options, Run, Sgd
-from fedcohort.learning.trainers import LocalUpdates
+from fedcohort.learning.jobs import LocalUpdates
 
 SIZES = (2, 3, 5)
 
@@ -21,7 +21,7 @@ class Scripted:
         self.change = change
 
     def train(self, models, jobs):
-        first_samples = [min(int(v) for v in rows.ravel() if v >= 0) for rows in jobs.batches]
+        first_samples = [min(int(v) for v in rows[:].ravel() if v >= 0) for rows in jobs.batches]
         client_of_sample = {0: 0, 2: 1, 5: 2}
         clients = [client_of_sample[sample] for sample in first_samples]
         return LocalUpdates(self.change[clients].clone(), torch.ones(len(clients)))

@@ -1,5 +1,6 @@
 """Fixtures of all commands: a terminal without surprises, and a function that runs a command."""
 
+import re
 import sys
 
 import pytest
@@ -38,3 +39,13 @@ def fedcohort(monkeypatch, capsys):
         return stop.value.code, *capsys.readouterr()
 
     return run
+
+
+@pytest.fixture
+def page_words():
+    """Return the words of a page: without tags, and without the meanings that words hold."""
+
+    def read(path):
+        return re.sub(r'<span class="meaning".*?</span>|<[^>]*>', "", path.read_text())
+
+    return read

@@ -35,9 +35,14 @@ def test_a_described_federation_gets_advice_and_settings_to_paste(fedcohort, tmp
     assert "CohortStrategy(" in out
     written = json.loads((tmp_path / "advice/advice.json").read_text())
     assert written["clients"] == 12
+    assert written["rounds"] == 40  # as many as --rounds says
+    assert "Ranges in brackets are 95 % intervals" in out
     settings = tomllib.loads((tmp_path / "advice/settings.toml").read_text())
     assert ComparisonConfig.from_dict(settings).clients == 12
     compile((tmp_path / "advice/strategy.py").read_text(), "strategy.py", "exec")
+    code, _, err = fedcohort("report", "advice")
+    assert code == 2
+    assert "got advice in advice: `fedcohort advise` writes its page" in err
 
 
 def test_the_advice_on_a_log_is_json_on_request(fedcohort, tmp_path):
@@ -60,15 +65,22 @@ def test_a_folder_of_simulate_is_advised(fedcohort):
 @pytest.mark.slow
 def test_the_settings_are_trained_on_request(fedcohort, tmp_path):
     given = ("--selectors", "random", "--dataset", "digits", "--model", "mlp", "--seeds", "1")
-    code, out, err = fedcohort(*DESCRIBED[:-1], "2", *given, "--out", "advice")
+    code, out, err = fedcohort(*DESCRIBED[:-1], "6", *given, "--out", "advice")
     assert (code, err) == (0, "")
     assert "Trained on iid data, `random` with `normalised` ends at" in out
     assert (tmp_path / "advice/training/settings.toml").exists()
 
 
 REFUSED = {
-    ("advise",): "source must be given, or clients and rates",
-    ("advise", "--clients", "5"): "source must be given, or clients and rates",
+    ("advise",): "source must be given, or clients and rates, got no source, clients=None",
+    ("advise", "--clients", "5"): "got no source, clients=5 and rates=None",
+    ("advise", "--clients", "5", "--rates", "0.5", "--selector", "x"): "selector must be left out",
+    ("advise", FOLDERS / "flower", "--deadline", "5"): "deadline must be left out for a Flower run",
+    ("advise", FOLDERS / "flower", "--cohort", "5"): "cohort must be left out for a Flower run",
+    ("advise", FOLDERS / "flower", "--rates", "1"): "rates must be left out for",
+    ("advise", FOLDERS / "simulate", "--round-seconds", "5"): "round_seconds must be left out",
+    ("advise", "log.csv", "--cohort", "5"): "cohort must be left out for a log in CSV",
+    ("advise", "log.csv", "--clients", "5"): "clients must be left out for log.csv",
     ("advise", "missing.csv"): "missing.csv must be a file",
     ("advise", "."): "source must be a folder of a Flower run",
     ("advise", "log.csv", "--keep", "2"): "keep must be between 0.0 and 1.0, got 2.0",
@@ -76,7 +88,7 @@ REFUSED = {
     ("advise", "log.csv", "--dataset", "digits"): "out must be given",
     ("advise", "log.csv", "--selectors", "nonsense"): "nonsense",
     ("advise", "log.csv", "--selectors", "oort"): "oort",
-    ("advise", FOLDERS / "flower"): "at least 10 rounds",
+    ("advise", FOLDERS / "flower"): "at least 5 rounds",
     ("advise", FOLDERS / "compare", "--selector", "oort"): "selector must be one of",
     ("replay", "log.csv", "--selectors", ","): "selectors must name at least one",
     ("replay", "log.csv", "--selectors", "fedcs"): "success_rates must be given for fedcs",

@@ -25,3 +25,14 @@ def test_the_curve_goes_by_tens_up_to_the_largest_federation(monkeypatch):
         (10**7, 10**4),
         (10**8, 10**4),
     ]
+
+
+def test_where_torch_cannot_draw_a_row_says_its_limit(monkeypatch):
+    monkeypatch.setattr(selection, "MOST_OF_TORCH", 999)
+    rows = selection.measure_large_round(1000, 10, repeats=1)
+    assert [row["what"] for row in rows] == [
+        "K=1,000, k=10: one whole round",
+        "K=1,000, k=10: torch.multinomial draws from at most 999",
+    ]
+    assert rows[1]["n"] == 0
+    assert rows[1]["median"] is None

@@ -1,9 +1,7 @@
 import csv
 import json
 import re
-import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -18,6 +16,7 @@ from fedcohort.lab.trial import Trial, deal_samples
 from fedcohort.reports import figures
 from fedcohort.reports.charts.clients import labels_per_client
 from fedcohort.reports.charts.curves import accuracy_over_rounds
+from killed_command import kill_after_the_next_checkpoint
 
 SMALL = (
     "--clients",
@@ -45,7 +44,7 @@ TINY = (*SMALL, "--rounds", "6")
 LONG = (
     *SMALL,
     "--rounds",
-    "90",
+    "30",
     "--checkpoint-every",
     "3",
     "--partitions",
@@ -69,7 +68,6 @@ RECORDED = {
     "class_accuracy",
     "label_accuracy",
 }
-PATIENCE = 120  # seconds until a process that never writes a checkpoint is given up
 
 
 @pytest.fixture(autouse=True)
@@ -481,30 +479,6 @@ def test_a_run_that_ended_before_its_first_checkpoint_starts_again_with_resume(c
     assert differences(remembered(tmp_path / "run"), remembered(tmp_path / "whole")) == []
 
 
-def kill_after_the_next_checkpoint(args, folder):
-    """Run the command line in a process of its own; kill it once it has written a checkpoint."""
-
-    def round_of_checkpoint():
-        state = rundir.load_checkpoint(folder)
-        return state["round"] if state else 0
-
-    before = round_of_checkpoint()
-    code = "import sys; sys.argv[0] = 'fedcohort'; from fedcohort.cli import main; main()"
-    with subprocess.Popen(
-        [sys.executable, "-c", code, "compare", *args],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    ) as process:
-        limit = time.monotonic() + PATIENCE
-        while round_of_checkpoint() == before:
-            assert process.poll() is None, process.stderr.read().decode()
-            assert time.monotonic() < limit
-            time.sleep(0.01)
-        process.kill()
-    assert process.returncode == -9
-    return rundir.load_checkpoint(folder)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("kills", "mode"), [(1, "auto"), (2, "together")])
 def test_a_killed_run_that_is_resumed_equals_the_uninterrupted_run_exactly(
@@ -512,19 +486,18 @@ def test_a_killed_run_that_is_resumed_equals_the_uninterrupted_run_exactly(
 ):
     args, done = (*LONG, "--mode", mode, "--out", "run"), 0
     for kill in range(kills):
-        state = kill_after_the_next_checkpoint(
-            [*args, *(["--resume"] if kill else [])], tmp_path / "run"
-        )
-        assert done < state["round"] < 90
+        resume = ["--resume"] if kill else []
+        state = kill_after_the_next_checkpoint(["compare", *args, *resume], tmp_path / "run")
+        assert done < state["round"] < 30
         done = state["round"]
         code, _, err = call(*args)
         assert code == 2
-        assert f"{done} of 90 rounds; add --resume" in err
+        assert f"{done} of 30 rounds; add --resume" in err
     code, _, err = call(*args, "--resume")
     assert (code, err) == (0, "")
     assert call(*LONG, "--mode", state["mode"], "--out", "whole")[0] == 0
     resumed, whole = (remembered(tmp_path / name) for name in ("run", "whole"))
-    assert whole["checkpoint"]["round"] == len(whole["records"]["clients"]) == 90
+    assert whole["checkpoint"]["round"] == len(whole["records"]["clients"]) == 30
     assert (whole["checkpoint"]["engine"]["velocity"] != 0).any()
     assert differences(resumed, whole) == []
     assert (tmp_path / "run" / "summary.csv").read_bytes() == (
@@ -537,7 +510,7 @@ def test_rules_with_memory_go_on_exactly_after_a_kill(call, tmp_path):
     rules = ("--aggregations", "fedvarp,mifa,fedau,inverse-estimated", "--selectors", "age")
     kept = [*LONG, *rules, "--mode", "together", "--server-momentum", "0"]
     kept += ["--server-optimizer", "adam"]
-    state = kill_after_the_next_checkpoint([*kept, "--out", "run"], tmp_path / "run")
+    state = kill_after_the_next_checkpoint(["compare", *kept, "--out", "run"], tmp_path / "run")
     assert state["memory"]["rounds"]
     assert call(*kept, "--out", "run", "--resume")[0] == 0
     assert call(*kept, "--out", "whole")[0] == 0

@@ -168,7 +168,7 @@ def stop_after_two_rounds(monkeypatch):
     return lambda: monkeypatch.setattr(rundir, "save_records", save)
 
 
-def test_settings_keep_references_and_a_digest_and_tables_show_short_names(call):
+def test_settings_keep_references_and_a_digest_and_tables_show_short_names(call, page_words):
     code, out, err = call()
     assert (code, err) == (0, "")
     assert "compare: clouds, linear, K=8" in out
@@ -188,7 +188,7 @@ def test_settings_keep_references_and_a_digest_and_tables_show_short_names(call)
     assert {row["aggregation"] for row in rows} == {"paper", "Counting"}
     # Of the clients 5, 6 and 7 only the sixth answers in this world.
     assert float(rows[1]["success"]) == pytest.approx(1 / 3)
-    page = Path("run/report.html").read_text()
+    page = page_words(Path("run/report.html"))
     assert "Clients fail as the world even says" in page
     assert "uniform" in page
 

@@ -2,12 +2,15 @@
 
 import json
 import os
+import pickle
 import signal
 import sys
 from pathlib import Path
 
 import pytest
 
+from fedcohort.lab import sharding
+from fedcohort.lab.child import perform
 from shard_work import SECONDS, children, is_alive, start, wait_until
 
 TINY = (
@@ -77,7 +80,20 @@ def test_shards_are_merged_by_the_same_command_without_the_flag(fedcohort):
     assert code == 0
 
 
-@pytest.mark.slow
+@pytest.fixture
+def _one_process(monkeypatch):
+    """Train shards one after the other: tests/lab/test_sharding.py starts the processes."""
+
+    def train(jobs, devices, on_progress):
+        assert len(jobs) == len(devices) == 2
+        for job in jobs:
+            work = pickle.loads(pickle.dumps(job.work))  # as another process would receive it
+            assert perform(work, on_progress) == ""
+
+    monkeypatch.setattr(sharding, "run_on_devices", train)
+
+
+@pytest.mark.usefixtures("_one_process")
 def test_a_reproduction_shares_its_seeds(fedcohort):
     command = ("reproduce", "table3", "--dataset=digits", "--rounds=2", "--seeds=2")
     command += ("--selectors=random", "--mus=0")
@@ -93,7 +109,7 @@ def test_a_reproduction_shares_its_seeds(fedcohort):
         assert len(list(Path(f"{folder}/runs").iterdir())) == 2  # one part per shard
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("_one_process")
 def test_a_study_shares_its_seeds(fedcohort):
     command = ("study", "volatility", "--rounds=2", "--seeds=2", "--worlds=labels")
     command += ("--partitions=iid", "--selectors=random", "--aggregations=normalised,fedvarp")

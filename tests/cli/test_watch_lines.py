@@ -201,3 +201,16 @@ def test_words_and_numbers_are_read_from_commas():
     assert parse_eta("2") == 2.0
     with pytest.raises(ValueError, match="rates must be comma-separated numbers, got '1,x'"):
         parse_numbers("rates", "1,x")
+
+
+def test_a_client_that_is_not_waited_for_is_not_shown_as_a_failure(tmp_path):
+    entry = journal_entry(1, {"0": "arrived", "1": "unneeded", "2": "lost"})
+    write_journal(tmp_path, [entry])
+    (progress,) = follow(tmp_path).snapshot().selectors
+    shown = {}
+    for client in progress.asked:
+        shown[client.name] = (module.name_client(client), module.STYLES.get(client.status, "red"))
+    assert shown["1"] == ("1 (unneeded)", "dim")
+    assert shown["2"] == ("2!lost", "red")
+    spans = {span.style for span in module._draw_clients(progress).spans}
+    assert spans == {"dim", "red"}

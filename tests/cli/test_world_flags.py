@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from fedcohort.lab import folder as run_folder
-from fedcohort.lab.archive import identity
 from fedcohort.lab.comparison import load_comparison
 from fedcohort.lab.config import ComparisonConfig, SimulationConfig
 from fedcohort.lab.parts import part_folder
+from fedcohort.lab.result import identity
 from fedcohort.lab.simulation import load_simulation
 from fedcohort.reports import figures
 from fedcohort.world.registry import WORLDS
@@ -67,13 +67,13 @@ def test_a_recorded_world_decides_who_arrives_in_a_simulation(call, tmp_path):
     assert counts[0, best].tolist() == [12, 12, 12]  # FedCS knows the recorded rates
 
 
-def test_a_simulation_in_a_recorded_world_is_shown_again_and_has_a_page(call, tmp_path):
+def test_a_simulation_in_a_recorded_world_is_shown_again_and_has_a_page(call, tmp_path, page_words):
     np.save("world.npy", answers())
     _, first, _ = call(*SIMULATE, *RECORDED)
     (tmp_path / "world.npy").unlink()  # a stored simulation needs it no more
     assert call(*SIMULATE, *RECORDED) == (0, first, "")
     assert call("report", "run")[0] == 0
-    assert "Clients fail as recorded in world.npy" in (tmp_path / "run/report.html").read_text()
+    assert "Clients fail as recorded in world.npy" in page_words(tmp_path / "run/report.html")
 
 
 @pytest.mark.parametrize("command", [SIMULATE, (*COMPARE, "--out", "run")])
@@ -256,11 +256,11 @@ def test_options_of_a_world_may_be_repeated_or_listed(call, tmp_path):
 @pytest.mark.parametrize(
     "world", ["labels", "groups", "swap", "drift", "cyclic", "diurnal", "devices"]
 )
-def test_a_comparison_plays_every_world(call, tmp_path, world):
+def test_a_comparison_plays_every_world(call, tmp_path, page_words, world):
     assert call(*COMPARE, "--world", world, "--out", "run")[0] == 0
     comparison = load_comparison(tmp_path / "run")
     assert comparison.rounds_done == 6
-    assert f"(world {world})" in (tmp_path / "run/report.html").read_text()
+    assert f"(world {world})" in page_words(tmp_path / "run/report.html")
 
 
 def test_a_comparison_that_knows_who_is_offline_goes_on_where_it_was_killed(

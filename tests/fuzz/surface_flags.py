@@ -13,8 +13,8 @@ from fuzz_cases import Play, Surface, require_name
 from mutations import TOML_VALUES, change_bytes, change_toml
 
 from fedcohort.files import read_toml, to_toml
-from fedcohort.lab.archive import identity
 from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.result import identity
 from fedcohort.lab.runs import run_keys
 
 FOLDERS = Path(__file__).parents[1] / "compatibility" / "folders"

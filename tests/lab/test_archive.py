@@ -10,18 +10,10 @@ sys.path.append(str(Path(__file__).parents[1] / "paper"))
 from made import result
 
 from fedcohort.lab import folder as rundir
-from fedcohort.lab.archive import (
-    COLUMNS,
-    OPTIONAL_COLUMNS,
-    gather_results,
-    identity,
-    load,
-    results_of,
-    save,
-    single_run,
-)
+from fedcohort.lab.archive import COLUMNS, OPTIONAL_COLUMNS, gather_results, load, results_of, save
 from fedcohort.lab.comparison import Comparison
 from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.result import identity, single_run
 from fedcohort.lab.runs import run_keys
 
 

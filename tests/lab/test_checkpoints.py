@@ -1,6 +1,8 @@
 """Two generations of checkpoints, and what happens when one is damaged or lost."""
 
 import json
+import os
+import re
 
 import numpy as np
 import pytest
@@ -83,30 +85,33 @@ def is_same(found, expected):
 
 @pytest.mark.slow
 @every_kind
-def test_every_single_flipped_bit_is_refused_by_name(folder, kind):
+def test_a_flipped_bit_is_refused_by_name_wherever_it_is(folder, kind):
+    """Every bit of the names and shapes at the beginning, then one of every byte."""
     _, load = KINDS[kind]
     whole = last(folder).read_bytes()
-    accepted = []
+    size = 8 + int.from_bytes(whole[:8], "little")  # of the header of a safetensors file
+    assert 8 < size < len(whole)
     for place in range(len(whole)):
-        for bit in range(8):
-            changed = bytearray(whole)
-            changed[place] ^= 1 << bit
-            last(folder).write_bytes(changed)
-            message = str(last(folder))
-            try:
-                accepted.append(load(folder))
-            except ValueError as error:
-                message = str(error)
-            assert str(last(folder)) in message
-    assert accepted == []
+        for bit in range(8) if place < size else [place % 8]:
+            write_byte(last(folder), place, whole[place] ^ 1 << bit)
+            with pytest.raises(ValueError, match=re.escape(str(last(folder)))):
+                load(folder)
+        write_byte(last(folder), place, whole[place])
+    assert last(folder).read_bytes() == whole
+
+
+def write_byte(path, place, value):
+    """Replace a byte of a file where it is: to write the whole file takes far longer."""
+    with path.open("r+b") as file:
+        file.seek(place)
+        file.write(bytes([value]))
 
 
 @every_kind
 def test_a_checkpoint_cut_at_any_byte_is_refused_by_name(folder, kind):
     _, load = KINDS[kind]
-    whole = last(folder).read_bytes()
-    for size in range(len(whole)):
-        last(folder).write_bytes(whole[:size])
+    for size in reversed(range(last(folder).stat().st_size)):
+        os.truncate(last(folder), size)
         with pytest.raises(ValueError, match=r"checkpoint\.safetensors must be a checkpoint"):
             load(folder)
 

@@ -118,6 +118,6 @@ def test_settings_that_were_cut_are_not_filled_up(folder):
     path.write_text(whole.replace("rounds = 5", 'rounds = "x"'))
     with pytest.raises(
         ValueError,
-        match=r"settings\.toml must hold the settings of a run, got: rounds must be a int, got 'x'",
+        match=r"settings\.toml must hold the settings of a run, got: rounds must be a whole number",
     ):
         gather_results(folder)

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcohort.lab.archive import identity, single_run
 from fedcohort.lab.parts import AXES, part_folder, remaining_parts, split_into_blocks
+from fedcohort.lab.result import identity, single_run
 from fedcohort.lab.runs import RunKey, run_keys
 from fedcohort.paper.setting import task_config
 

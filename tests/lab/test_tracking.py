@@ -77,7 +77,8 @@ def wandb(folder):
 
     own = json.loads((folder / "wandb.json").read_text())[GROUP]
     found = {}
-    for path in sorted(folder.glob(f"wandb/offline-run-*-{own}/run-*.wandb")):
+    # W&B numbers the folders of runs that it opens within one second: name, name-1, ...
+    for path in sorted(folder.glob(f"wandb/offline-run-*-{own}*/run-*.wandb")):
         store = DataStore()
         store.open_for_scan(str(path))
         while (data := store.scan_data()) is not None:

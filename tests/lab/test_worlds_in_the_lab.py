@@ -8,12 +8,13 @@ import pytest
 
 from fedcohort.data import Dataset, label_counts
 from fedcohort.lab import folder as run_folder
-from fedcohort.lab.archive import identity, results_of
+from fedcohort.lab.archive import results_of
 from fedcohort.lab.comparison import load_comparison
 from fedcohort.lab.config import ComparisonConfig, SimulationConfig, has_classes, open_world
 from fedcohort.lab.owners import deal_samples
 from fedcohort.lab.progress import follow
 from fedcohort.lab.recorder import AllocationRecorder
+from fedcohort.lab.result import identity
 from fedcohort.lab.simulation import load_or_simulate, simulate
 from fedcohort.lab.summary import comparison_rows, count_asked, simulation_rows
 from fedcohort.lab.tracking import compute_scalars
@@ -94,7 +95,7 @@ def test_without_options_settings_and_identity_are_as_they_were():
         ({"world_options": ("cycle",)}, "world_options must be name=number each, got 'cycle'"),
         ({"world_options": (3,)}, "world_options must be name=number each, got 3"),
         ({"world_options": "on=3"}, "world_options must be a list, got 'on=3'"),
-        ({"knows_offline": 1}, "knows_offline must be a bool, got 1"),
+        ({"knows_offline": 1}, "knows_offline must be true or false, got 1"),
         ({"world": "markov", "world_file": "a.csv"}, "world_file must not be given for .*'markov'"),
     ],
 )

@@ -15,14 +15,6 @@ ADVICE = "advice.json"
 SETTINGS = "settings.toml"
 SNIPPET = "strategy.py"
 TRAINING = "training"
-TITLES = {
-    "seen": "What the log shows",
-    "deadline": "Deadline",
-    "cohort": "Cohort",
-    "selector": "Selector",
-    "rule": "Aggregation",
-    "training": "Training",
-}
 
 
 def advise(
@@ -30,43 +22,50 @@ def advise(
         Path | None,
         typer.Argument(help="A Flower run, a folder of ours, or a CSV."),
     ] = None,
-    clients: Annotated[int | None, typer.Option(help="Without a source: clients.")] = None,
-    cohort: Annotated[int | None, typer.Option(help="Clients asked per round.")] = None,
-    rates: Annotated[str | None, typer.Option(help="Without a source: success by class.")] = None,
-    deadline: Annotated[float | None, typer.Option(help="Present deadline in seconds.")] = None,
-    seconds: Annotated[
-        float | None, typer.Option(help="Without a source: time of an answer.")
+    clients: Annotated[int | None, typer.Option(help="Number of clients.")] = None,
+    rates: Annotated[str | None, typer.Option(help="How often they answer, as 0.3,0.9.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="Median seconds until an answer.")] = None,
+    spread: Annotated[float | None, typer.Option(help="Sd of its logarithm; else 0.5.")] = None,
+    off: Annotated[float | None, typer.Option(help="Mean rounds that a failure lasts.")] = None,
+    cohort: Annotated[
+        int | None, typer.Option(help="Clients asked per round; also: trace.")
     ] = None,
-    spread: Annotated[float, typer.Option(help="Spread of that time.")] = 0.5,
-    off: Annotated[float, typer.Option(help="Rounds that failures last.")] = 1.0,
-    round_seconds: Annotated[float, typer.Option(help="Of a round in a trace.")] = 60.0,
-    selector: Annotated[str | None, typer.Option(help="Of `compare`: whose run.")] = None,
+    deadline: Annotated[
+        float | None, typer.Option(help="In seconds, as it is; also: CSV log.")
+    ] = None,
+    round_seconds: Annotated[
+        float | None, typer.Option(help="Trace: length of a round; else 60.")
+    ] = None,
+    selector: Annotated[str | None, typer.Option(help="Run of `compare`: whose to read.")] = None,
     selectors: Annotated[str | None, typer.Option(help="Selectors to compare, by commas.")] = None,
     needed: Annotated[int | None, typer.Option(help="Answers wanted per round.")] = None,
-    keep: Annotated[float, typer.Option(help="Answers to keep.")] = 0.9,
-    fair: Annotated[float, typer.Option(help="Least share of all.")] = 0.4,
+    keep: Annotated[float, typer.Option(help="Share a deadline must keep.")] = 0.9,
+    fair: Annotated[float, typer.Option(help="Least fair share.")] = 0.4,
     model_bytes: Annotated[int | None, typer.Option(help="Size of the model.")] = None,
-    dataset: Annotated[str | None, typer.Option(help="Also compare by training on this.")] = None,
-    model: Annotated[str | None, typer.Option(help="Model to train.")] = None,
-    rounds: Annotated[int | None, typer.Option(help="Rounds to play, and to train.")] = None,
-    seeds: Annotated[int | None, typer.Option(help="Runs to train.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Train, too: on this data set.")] = None,
+    model: Annotated[str | None, typer.Option(help="Train, too: this model.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="Rounds to describe, play, train.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Train, too: number of runs.")] = None,
     data: Annotated[Path | None, typer.Option(help="Folder with data sets.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of all draws.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Folder for the advice.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder to write the advice to.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, nothing else.")] = False,
 ) -> None:
     """Say what to change in a federation: deadline, cohort, selector, aggregation.
 
-    SOURCE is a folder of a Flower run, of `compare` or `simulate`, or a log or trace in CSV;
-    without it --clients and --rates describe a federation.
+    SOURCE is a folder of a Flower run, of `compare` or `simulate`, or a CSV
+    log or trace. Without it, --clients to --deadline describe a federation.
+    Brackets in the output are 95 % intervals; ? marks what cannot be said.
 
     Example: fedcohort advise runs/flower --out runs/advice
     """
     # Imported here, not at the top: `--help` must not load them.
     from fedcohort import advice as library
+    from fedcohort.advice.page import advice_findings
     from fedcohort.advice.selectors import CANDIDATES
     from fedcohort.advice.training import train
     from fedcohort.files import check_folder, write_json, write_text
+    from fedcohort.reports.html.page import write_page
 
     if out is not None:
         check_folder("out", out)
@@ -82,9 +81,19 @@ def advise(
         rounds=rounds,
         seed=seed,
     )
+    described = {
+        "clients": clients,
+        "rates": rates,
+        "seconds": seconds,
+        "spread": spread,
+        "off": off,
+    }
     if source is None:
-        log = _described(clients, cohort, rates, deadline, seconds, spread, off, seed)
+        _refuse({"round_seconds": round_seconds, "selector": selector}, "without a source")
+        more = {"cohort": cohort, "deadline": deadline, "rounds": rounds, "seed": seed}
+        log = _described({**described, **more})
     else:
+        _refuse(described, f"for {source}: it describes a federation without a source")
         log = library.read_log(
             source,
             cohort=cohort,
@@ -103,53 +112,51 @@ def advise(
         write_json(out / ADVICE, library.to_dict(found))
         write_text(out / SETTINGS, found.settings_toml)
         write_text(out / SNIPPET, found.snippet)
+        page = write_page(advice_findings(found), out)
     if as_json:
         print_json({"command": "advise", **library.to_dict(found)})
         return
     _show(found)
     if out is not None:
         say(f"Advice: {out / ADVICE}, {out / SETTINGS}, {out / SNIPPET}")
+        say(f"Report: {page}")
 
 
-def _described(
-    clients: int | None,
-    cohort: int | None,
-    rates: str | None,
-    deadline: float | None,
-    seconds: float | None,
-    spread: float,
-    off: float,
-    seed: int,
-) -> "FederationLog":
-    """Return the log of a federation that flags describe."""
+def _refuse(given: dict[str, Any], why: str) -> None:
+    """Refuse flags that would have no effect."""
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{name} must be left out {why}, got {value!r}")
+
+
+def _described(given: dict[str, Any]) -> "FederationLog":
+    """Return the log of a federation that flags describe; what is not given has its default."""
     from fedcohort.advice import Description, play_description
 
-    if clients is None or rates is None:
-        raise ValueError("source must be given, or clients and rates, got neither")
-    description = Description(
-        clients=clients,
-        cohort=cohort if cohort is not None else max(1, clients // 5),
-        rates=parse_numbers("rates", rates),
-        deadline=deadline,
-        seconds=seconds,
-        spread=spread,
-        off=off,
-        seed=seed,
-    )
-    return play_description(description)
+    if given["clients"] is None or given["rates"] is None:
+        raise ValueError(
+            "source must be given, or clients and rates, got no source, "
+            f"clients={given['clients']!r} and rates={given['rates']!r}"
+        )
+    values = {name: value for name, value in given.items() if value is not None}
+    values["rates"] = parse_numbers("rates", given["rates"])
+    values.setdefault("cohort", max(1, given["clients"] // 5))
+    return play_description(Description(**values))
 
 
 def _show(found: "Advice") -> None:
     """Print the advice: what was repaired, the sentences by topic, tables, and settings."""
     from fedcohort.advice import sentences
+    from fedcohort.advice.wording import TOPICS
 
     for note in found.log.notes:
         say(f"Note: {note}")
+    say("Ranges in brackets are 95 % intervals; ? marks what the log cannot tell.")
     topic = ""
     for sentence in sentences(found):
         if sentence.topic != topic:
             topic = sentence.topic
-            console.print(f"\n{TITLES[topic]}", style="bold", markup=False, highlight=False)
+            console.print(f"\n{TOPICS[topic]}", style="bold", markup=False, highlight=False)
         mark = "-" if sentence.is_said else "?"
         say(f"  {mark} {sentence.text}")
     say("")
@@ -173,7 +180,8 @@ def selector_rows(found: "Advice") -> list[dict[str, Any]]:
                 "fitted world": float(played.arrivals.mean()),
                 "resampled log": float(other.arrivals.mean()),
                 "least asked": played.least_asked,
-                "Jain": played.jain,
+                "Jain": float(played.jain.mean()),
+                "remark": found.selector.remark(name),
             }
         )
     return sorted(rows, key=lambda row: -float(row["fitted world"]))

@@ -23,6 +23,7 @@ KINDS = {  # of names that other packages may register, by title
     "data sets": "dataset",
     "models": "model",
     "aggregations": "aggregation",
+    "partitions": "partition",
 }
 
 

@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
+from fedcohort.cli.advise import ADVICE
 from fedcohort.lab.comparison import load_comparison
 from fedcohort.lab.deployment import load_deployment
 from fedcohort.lab.folder import Kind, detect_kind
 from fedcohort.lab.simulation import load_simulation
 from fedcohort.paper import page as reproduction
 from fedcohort.reports.findings import Findings
-from fedcohort.reports.html.page import NO_PAGE, write_page
+from fedcohort.reports.html.page import write_page
 from fedcohort.reports.pages import comparison, deployment, simulation
 
 
@@ -20,6 +21,11 @@ def load_findings(folder: Path) -> Findings:
     """
     if not folder.is_dir():
         raise ValueError(f"runs must be a folder of results, got {folder}")
+    if (folder / ADVICE).exists():
+        raise ValueError(
+            f"runs must be a folder of results, got advice in {folder}: `fedcohort advise` writes "
+            "its page"
+        )
     kind = detect_kind(folder, reproduction.FOLDERS)
     if kind is Kind.COMPARISON:
         return comparison.findings(load_comparison(folder))
@@ -42,5 +48,4 @@ def write_report(folder: Path) -> str:
 
 def write_report_page(findings: Findings, folder: Path) -> str:
     """Write the page of a folder; return the line that says where it is."""
-    path = write_page(findings, folder)
-    return NO_PAGE if path is None else f"Report: {path}"
+    return f"Report: {write_page(findings, folder)}"

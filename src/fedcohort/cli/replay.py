@@ -33,7 +33,7 @@ def replay(
     """
     # Imported here, not at the top: `--help` must not load them.
     from fedcohort import advice as library
-    from fedcohort.advice.text import number
+    from fedcohort.advice.wording import number
 
     log = library.read_log(source, selector=selector)
     names = parse_words(selectors)

@@ -103,7 +103,7 @@ def reproduce(
     from fedcohort.paper import reproduce as library
     from fedcohort.paper.labels import parse_partition
     from fedcohort.paper.page import make_findings, save_request
-    from fedcohort.reports.html.page import NO_PAGE, write_page
+    from fedcohort.reports.html.page import write_page
     from fedcohort.reports.report import write
 
     given: dict[str, Any] = {
@@ -198,7 +198,7 @@ def reproduce(
         for name, report in reproduction.reports.items():
             show(report, figures[name])
         say_where(reproduction, home, paths)
-        say(NO_PAGE if page is None else f"Report: {page}")
+        say(f"Report: {page}")
     if reproduction.absent:
         raise typer.Exit(INCOMPLETE)
 

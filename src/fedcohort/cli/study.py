@@ -40,7 +40,10 @@ def study(
     data: Annotated[
         Path | None, typer.Option(help="Folder with data sets; also $FEDCOHORT_DATA.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder of runs, tables and report.")] = OUT,
+    out: Annotated[
+        Path | None,
+        typer.Option(help=f"Folder of runs, tables and report ({OUT}, or that of --from)."),
+    ] = None,
     source: Annotated[
         Path | None,
         typer.Option("--from", help="Report the tables in this folder; train nothing."),
@@ -79,13 +82,14 @@ def study(
                 **{key: value for key, value in given.items() if value is not None},
             )
         )
+        source = out or OUT
         with progress_bars() as on_progress:
             if own_shard is not None:
-                runs.train_shard(chosen, out, own_shard, data, on_progress)
+                runs.train_shard(chosen, source, own_shard, data, on_progress)
                 say(f"Shard {own_shard} is finished; without --shard, all are merged and shown.")
                 return
-            runs.train(chosen, out, data, on_progress, workers)
-    home = source or out
-    report = make_report(runs.read_measures(home), runs.read_curves(home))
+            runs.train(chosen, source, data, on_progress, workers)
+    report = make_report(runs.read_measures(source), runs.read_curves(source))
+    home = out or source
     show(report, write(report, home))
-    say(f"Tables: {home / runs.MEASURES}, {home / 'combinations.csv'}")
+    say(f"Tables: {source / runs.MEASURES}, {home / 'combinations.csv'}")

@@ -23,6 +23,8 @@ from fedcohort.lab.progress import (
 )
 
 MAX_NAMED = 20  # clients named per selector
+# A client that is not waited for has not failed. Everything else is red.
+STYLES = {"arrived": "", "unneeded": "dim"}
 
 
 def watch(
@@ -108,7 +110,7 @@ def draw_snapshot(snapshot: Snapshot) -> Table:
 def _draw_clients(selector: SelectorProgress) -> Text:
     names = []
     for client in selector.asked[:MAX_NAMED]:
-        style = "" if client.status == "arrived" else "red"
+        style = STYLES.get(client.status, "red")
         names.append(Text(name_client(client), style=style))
     return Text(" ").join(names) + Text(count_unnamed(selector))
 
@@ -137,9 +139,11 @@ def describe_numbers(selector: SelectorProgress) -> str:
 
 
 def name_client(client: AskedClient) -> str:
-    """Return a client's name, with its status if it failed."""
+    """Return a client's name, with its status if it did not arrive, and a ! if it failed."""
     if client.status == "arrived":
         return client.name
+    if client.status in STYLES:
+        return f"{client.name} ({client.status})"
     return f"{client.name}!{client.status}"
 
 

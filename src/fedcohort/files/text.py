@@ -108,7 +108,9 @@ def to_json_line(row: Mapping[str, Any]) -> str:
     return seal_content(line, JSON).decode() + "\n"
 
 
-def read_json_lines(path: Path, purpose: str, keys: Sequence[str]) -> list[dict[str, Any]]:
+def read_json_lines(
+    path: Path, purpose: str, keys: Sequence[str], optional: Sequence[str] = ()
+) -> list[dict[str, Any]]:
     """Return these keys of every line, each line a JSON object that fits its seal.
 
     A last line without a line break is left out unless it is complete: it may still be being
@@ -118,6 +120,7 @@ def read_json_lines(path: Path, purpose: str, keys: Sequence[str]) -> list[dict[
         path: The file to read.
         purpose: What the file must be, for the message.
         keys: The keys that every line must have; others are dropped.
+        optional: Keys that a line may have.
 
     Raises:
         ValueError: If the file or a line cannot be read.
@@ -127,10 +130,12 @@ def read_json_lines(path: Path, purpose: str, keys: Sequence[str]) -> list[dict[
         content = path.read_bytes()
     except OSError as error:
         raise ValueError(f"{path} must be {purpose}, got: {error}") from None
-    return parse_json_lines(content, path, keys)
+    return parse_json_lines(content, path, keys, optional)
 
 
-def parse_json_lines(content: bytes, path: Path, keys: Sequence[str]) -> list[dict[str, Any]]:
+def parse_json_lines(
+    content: bytes, path: Path, keys: Sequence[str], optional: Sequence[str] = ()
+) -> list[dict[str, Any]]:
     """Return these keys of every line of a file's content, as `read_json_lines` does."""
     *lines, rest = content.split(b"\n")
     if _is_line(rest, keys):
@@ -141,7 +146,7 @@ def parse_json_lines(content: bytes, path: Path, keys: Sequence[str]) -> list[di
     rows = []
     for number, line in enumerate(lines, start=1):
         try:
-            rows.append(_parse_line(line, keys))
+            rows.append(_parse_line(line, keys, optional))
         except (ValueError, KeyError, TypeError) as error:
             message = f"{path} must hold one round per line, got line {number}: {error!r}"
             raise ValueError(message) from None
@@ -156,10 +161,14 @@ def _is_line(line: bytes, keys: Sequence[str]) -> bool:
     return True
 
 
-def _parse_line(line: bytes, keys: Sequence[str]) -> dict[str, Any]:
+def _parse_line(line: bytes, keys: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
     check_content(line, JSON)
     row = parse_json(line.decode())
-    return {key: row[key] for key in keys}
+    kept = {key: row[key] for key in keys}
+    for key in optional:
+        if key in row:
+            kept[key] = row[key]
+    return kept
 
 
 def read_toml(path: Path, is_sealed: bool = False) -> dict[str, Any]:

@@ -6,15 +6,11 @@ away from a machine without pyarrow.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from fedcohort.arrays import Ints
 from fedcohort.files import load_arrays, parse_json, save_arrays, sealed_write
 from fedcohort.files.seal import BLANK, KEY, check_seal
 from fedcohort.lab import folder as run_folder
@@ -22,111 +18,18 @@ from fedcohort.lab.comparison import Comparison, load_comparison
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.named_parts import is_own_data
 from fedcohort.lab.record_checks import CLASS_ACCURACY, LABEL_ACCURACY, OFFICIAL
-from fedcohort.lab.runs import RunKey, run_keys
+from fedcohort.lab.result import (
+    COLUMNS,
+    OPTIONAL_COLUMNS,
+    Array,
+    Result,
+    identity,
+    make_result,
+    single_run,
+)
+from fedcohort.lab.runs import run_keys
 from fedcohort.lab.summary import count_asked
 from fedcohort.metrics import worst
-
-Array = npt.NDArray[Any]
-COLUMNS = {
-    "accuracy": np.float32,
-    "loss": np.float32,
-    "official": np.float32,
-    "valid": np.uint16,
-    "counts": np.uint32,
-}
-PER_ROUND = ("accuracy", "loss", "official", "valid", "worst_class")
-# Columns that older runs do not have. A file in which no run has one is written without it.
-OPTIONAL_COLUMNS = {
-    "class_accuracy": np.float32,
-    "label_accuracy": np.float32,
-    "worst_class": np.float32,
-}
-# Settings that decide how a run is computed or shown, but not its results.
-NON_IDENTITY_FIELDS = (
-    "targets",
-    "official_every",
-    "checkpoint_every",
-    "device",
-    "compiled",
-    "mode",
-    "slots",
-)
-
-
-@dataclass(frozen=True, eq=False)
-class Result:
-    """One run: its settings, its curves, and what it was computed with.
-
-    Attributes:
-        config: The settings of this run alone.
-        accuracy: Accuracy [t] in the rounds played so far, nan where it was not tested.
-        loss: Loss [t], nan where it was not tested.
-        official: Accuracy [t] on the data set's own test set, nan where it was not tested.
-        valid: Updates that were used [t].
-        counts: How often each client was asked [K].
-        provenance: Environment, cost and the digest of the samples, as far as they are known.
-        class_accuracy: Accuracy for each class of clients in the last round [G], nan for a class
-            without test samples; None if it was not recorded.
-        label_accuracy: The same for each label [C].
-        worst_class: Lowest accuracy over the classes of clients [t], nan where it was not tested.
-    """
-
-    config: ComparisonConfig
-    accuracy: Array
-    loss: Array
-    official: Array
-    valid: Array
-    counts: Ints
-    provenance: Mapping[str, Any]
-    class_accuracy: Array | None = None
-    label_accuracy: Array | None = None
-    worst_class: Array | None = None
-
-    @property
-    def key(self) -> RunKey:
-        """Which run this is."""
-        return run_keys(self.config)[0]
-
-    @property
-    def finished(self) -> bool:
-        """Whether all rounds were played."""
-        return len(self.accuracy) >= self.config.rounds
-
-
-def single_run(config: ComparisonConfig, key: RunKey) -> ComparisonConfig:
-    """Return the settings of one run of a comparison."""
-    return replace(
-        config,
-        selectors=(key.selector,),
-        partitions=(key.partition,),
-        aggregations=(key.aggregation,),
-        mus=(key.mu,),
-        seeds=1,
-        first_seed=key.seed,
-    )
-
-
-@lru_cache(maxsize=10_000)
-def identity(config: ComparisonConfig) -> str:
-    """Return all that decides the results but for rounding, as one string.
-
-    Two runs with the same identity are the same run.
-    """
-    settings = config.as_dict()
-    # Dealing labels again matters only where labels are dealt.
-    settings["refill"] = config.refill and "primary-label" in config.partitions
-    deciding = {}
-    for name, value in settings.items():
-        if name not in NON_IDENTITY_FIELDS:
-            deciding[name] = _as_floats(value)
-    return json.dumps(deciding)
-
-
-def _as_floats(value: Any) -> Any:
-    """Return whole numbers as floats, in lists too: 0 and 0.0 decide the same."""
-    if isinstance(value, list | tuple):
-        return [_as_floats(part) for part in value]
-    return float(value) if isinstance(value, int) else value
 
 
 def results_of(comparison: Comparison) -> list[Result]:
@@ -138,7 +41,7 @@ def results_of(comparison: Comparison) -> list[Result]:
     for row, key in enumerate(run_keys(comparison.config)):
         config = single_run(comparison.config, key)
         columns = _columns_of_row(comparison.records, row, config.clients)
-        results.append(_make_result(config, columns, provenance))
+        results.append(make_result(config, columns, provenance))
     return results
 
 
@@ -161,29 +64,6 @@ def _columns_of_row(records: run_folder.Arrays, row: int, clients: int) -> dict[
         "valid": records["valid"][:, row].sum(axis=-1),
         "counts": count_asked(records["clients"][:, [row]], clients)[0],
     }
-
-
-def _make_result(
-    config: ComparisonConfig, columns: Mapping[str, Any], provenance: Mapping[str, Any]
-) -> Result:
-    """Return a result of the stored types; columns that do not fit together are refused."""
-    arrays = {name: np.asarray(columns[name], dtype=kind) for name, kind in COLUMNS.items()}
-    for name, kind in OPTIONAL_COLUMNS.items():
-        if columns.get(name) is not None:
-            arrays[name] = np.asarray(columns[name], dtype=kind)
-    result = Result(config=config, provenance=dict(provenance), **arrays)
-    shape = result.accuracy.shape
-    per_round = [name for name in PER_ROUND if name in arrays]
-    if len(shape) != 1 or any(arrays[name].shape != shape for name in per_round):
-        raise ValueError(
-            f"{', '.join(per_round)} of other rounds than each other: {shape[:1]} of accuracy"
-        )
-    if shape[0] > config.rounds or result.counts.shape != (config.clients,):
-        raise ValueError(
-            f"{shape[0]} of {config.rounds} rounds, and counts of {result.counts.size} of "
-            f"{config.clients} clients"
-        )
-    return result
 
 
 def save(path: Path, results: Sequence[Result]) -> None:
@@ -266,7 +146,7 @@ def _read_parquet(path: Path) -> Iterable[dict[str, Any]]:
 
 def _parse_row(row: Mapping[str, Any]) -> Result:
     config = ComparisonConfig.from_dict(parse_json(row["settings"]))
-    return _make_result(config, row, parse_json(row["about"]))
+    return make_result(config, row, parse_json(row["about"]))
 
 
 def gather_results(

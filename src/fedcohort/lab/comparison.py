@@ -57,7 +57,7 @@ def run_comparison(
     Examples:
         >>> from pathlib import Path
         >>> from fedcohort.lab.comparison import run_comparison
-        >>> from fedcohort.lab.config import LATER_SETTINGS, ComparisonConfig
+        >>> from fedcohort.lab.config import ComparisonConfig
         >>> config = ComparisonConfig(selectors=("random",), rounds=2)
         >>> comparison = run_comparison(config, Path("runs/two"))  # doctest: +SKIP
         >>> comparison.records["accuracy"].shape  # doctest: +SKIP

@@ -7,7 +7,8 @@ from typing import Any
 
 from fedcohort.arrays import Ints
 from fedcohort.lab import folder as run_folder
-from fedcohort.lab.config import LATER_SETTINGS, ComparisonConfig
+from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.config_storage import LATER_SETTINGS
 from fedcohort.lab.record_checks import CLASS_ACCURACY, check_label_counts, check_records
 from fedcohort.lab.recorder import Allocations, read_allocations
 

@@ -1,11 +1,11 @@
 """The settings of a comparison and of a simulation: all that decides their results.
 
 Both configurations use the same names for the same things. On disk a simulation keeps two older
-names, see `SIMULATION_KEYS`.
+names, see `config_storage.py`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from fedcohort.arrays import Ints
@@ -18,14 +18,13 @@ from fedcohort.lab.config_checks import (
     check_comparison,
     check_simulation,
 )
+from fedcohort.lab.config_storage import SIMULATION_KEYS, plain_settings, sort_world_options
 from fedcohort.lab.named_parts import expand_names
 from fedcohort.references import is_reference
 from fedcohort.selection.registry import PAPER_SELECTORS
 from fedcohort.world.classes import PAPER_RATES, class_of
-from fedcohort.world.options import format_options, parse_options
+from fedcohort.world.options import parse_options
 from fedcohort.world.registry import Conditions, World, make_world
-
-SIMULATION_KEYS = {"clients": "num_clients", "cohort": "cohort_size"}  # in settings.json
 
 
 def _setting(default: Any, meaning: str) -> Any:
@@ -114,7 +113,7 @@ class ComparisonConfig:
         # A whole number would become an integer tensor, or overflow one.
         for name in NUMBERS:
             object.__setattr__(self, name, as_floats(getattr(self, name)))
-        _sort_world_options(self)
+        sort_world_options(self)
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> "ComparisonConfig":
@@ -136,8 +135,8 @@ class ComparisonConfig:
             raise ValueError(message) from None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values, fit for TOML; the default world is left out (see `_as_dict`)."""
-        return _as_dict(self)
+        """Return plain values, fit for TOML; see `config_storage.py` for those left out."""
+        return plain_settings(self)
 
     @property
     def seconds_until_deadline(self) -> float:
@@ -202,7 +201,7 @@ class SimulationConfig:
     def __post_init__(self) -> None:
         expand_names(self)
         check_simulation(self)
-        _sort_world_options(self)
+        sort_world_options(self)
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> "SimulationConfig":
@@ -220,7 +219,8 @@ class SimulationConfig:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values by their names on disk, fit for JSON."""
-        return {SIMULATION_KEYS.get(name, name): value for name, value in _as_dict(self).items()}
+        settings = plain_settings(self)
+        return {SIMULATION_KEYS.get(name, name): value for name, value in settings.items()}
 
     @property
     def seed_list(self) -> list[int]:
@@ -277,30 +277,3 @@ def open_world(config: Config, seeds: Sequence[int], **known: Any) -> World:
     world = make_world(config.world, conditions)
     world.check_rounds(config.rounds)
     return world
-
-
-# Settings that came later. They are left out where they have these values, so that settings files
-# and the identity of runs are the same as before there were such settings.
-LATER_SETTINGS = {
-    "world": DEFAULT_WORLD,
-    "world_file": None,
-    "world_options": (),
-    "knows_offline": False,
-    "server_optimizer": "sgd",
-    "memory_precision": "float32",
-}
-
-
-def _as_dict(config: Config) -> dict[str, Any]:
-    """Return the fields of a configuration, without later ones that have their defaults."""
-    values = asdict(config)
-    for name, default in LATER_SETTINGS.items():
-        if name in values and values[name] == default:
-            del values[name]
-    return values
-
-
-def _sort_world_options(config: Config) -> None:
-    """Write the options of the world in one way, so that equal worlds have equal settings."""
-    options = format_options(parse_options(config.world_options))
-    object.__setattr__(config, "world_options", options)

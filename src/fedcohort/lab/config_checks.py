@@ -32,6 +32,8 @@ DEFAULT_WORLD = "bernoulli"
 WORLDS_WITH_FILE = ("recorded", "trace")
 WORLDS_WITHOUT_FILE = tuple(name for name in WORLDS if name not in WORLDS_WITH_FILE)
 WORLDS_WITHOUT_CLASSES = ("labels", "devices", *WORLDS_WITH_FILE)
+TYPES = {bool: "true or false", int: "a whole number", float: "a number"}
+TYPES |= {str: "text", tuple: "a list", type(None): "nothing"}
 LAST_SEED = 2**62  # a seed must fit TOML's integers, with room to count up
 
 Check = Callable[[str, Any], Any]  # refuses a value, by the name of its setting
@@ -78,7 +80,7 @@ SHARED_CHECKS: dict[str, Check] = {
     "world": _named("world", WORLDS),
 }
 COMPARISON_CHECKS: dict[str, Check] = {
-    "partitions": _one_of(list(PARTITIONS)),
+    "partitions": _named("partition", PARTITIONS),
     "aggregations": _named("aggregation", AGGREGATIONS),
     "scaling": _one_of(SCALINGS),
     "first_seed": partial(check_int, low=0, high=LAST_SEED),
@@ -260,8 +262,8 @@ def _check_types(config: "ComparisonConfig") -> None:
         allowed = _allowed_types(setting.name, setting.default)
         is_misplaced_bool = isinstance(value, bool) and bool not in allowed
         if is_misplaced_bool or not isinstance(value, allowed):
-            words = " or ".join(kind.__name__ for kind in allowed).replace("tuple", "list")
-            raise ValueError(f"{setting.name} must be a {words}, got {shown(value)}")
+            words = " or ".join(TYPES[kind] for kind in allowed)
+            raise ValueError(f"{setting.name} must be {words}, got {shown(value)}")
         _check_text(setting.name, value)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Ints
+from fedcohort.checks import shown
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.comparison_folder import load_comparison, read_config
 from fedcohort.lab.config import ComparisonConfig
@@ -135,8 +136,11 @@ def _check_same(shards: Folders, words: str, read: Callable[[Path], Any]) -> Non
     first, *others = shards.values()
     expected = read(first)
     for path in others:
-        if read(path) != expected:
-            raise ValueError(f"{path} must have {words} of {first}, got others")
+        found = read(path)
+        if found != expected:
+            raise ValueError(
+                f"{path} must have {words} of {first}, {shown(expected)}, got {shown(found)}"
+            )
 
 
 def _rows_of_shards(whole: ComparisonConfig, configs: Configs) -> list[Ints]:

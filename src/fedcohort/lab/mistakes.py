@@ -27,6 +27,8 @@ def describe_mistake(error: BaseException) -> str | None:
         return str(error) or "not enough memory"
     if isinstance(error, RuntimeError):
         return _describe_lack_of_memory(error)
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename} cannot be used: {error.strerror.lower()}"
     if isinstance(error, ValueError | OSError):
         return str(error)
     return None

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fedcohort.aggregation.registry import AGGREGATIONS
-from fedcohort.data import DATASETS
+from fedcohort.data import DATASETS, PARTITIONS
 from fedcohort.references import expand_name, is_reference, short_label, short_labels
 from fedcohort.selection.registry import SELECTORS
 from fedcohort.world.registry import WORLDS
@@ -20,12 +20,14 @@ KINDS = {  # of what each setting names
     "aggregations": "aggregation",
     "model": "model",
     "dataset": "dataset",
+    "partitions": "partition",
 }
 REGISTRIES: dict[str, Collection[str]] = {
     "selector": SELECTORS,
     "world": WORLDS,
     "aggregation": AGGREGATIONS,
     "dataset": DATASETS,
+    "partition": PARTITIONS,
 }
 
 
@@ -104,3 +106,8 @@ def data_and_model(config: "ComparisonConfig") -> str:
 def aggregation_labels(config: "ComparisonConfig") -> dict[str, str]:
     """Return the label of each aggregation rule in tables, figures and file names."""
     return short_labels(config.aggregations)
+
+
+def partition_labels(config: "ComparisonConfig") -> dict[str, str]:
+    """Return the label of each partition in tables, figures and file names."""
+    return short_labels(config.partitions)

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from fedcohort.arrays import Ints
+from fedcohort.checks import shown
 from fedcohort.data import PARTITIONS, Dataset, reserve
 from fedcohort.lab.config import ComparisonConfig
+from fedcohort.references import make_own, resolve
 from fedcohort.rng import stream
 
 
@@ -39,26 +41,49 @@ def deal_samples(config: ComparisonConfig, data: Dataset, partition: str, seed: 
     """Deal the samples to the clients and reserve a part of each client's for testing.
 
     Raises:
-        ValueError: If the data set names no owners but the partition needs them, or nothing is
-            left to test on.
+        ValueError: If the data set names no owners but the partition needs them, a partition of
+            one's own gives something else than samples, or nothing is left to test on.
     """
     if partition == "by-client" and data.clients is None:
         raise ValueError(
             "partition 'by-client' needs a data set with a column of clients, got none"
         )
+    rng = stream(seed, "partition", partition)
     options: dict[str, Any] = {}
     if partition == "by-client":
         options["clients"] = data.clients
     if partition == "primary-label":
         options["overlap"] = config.refill
-    parts = PARTITIONS[partition](
-        data.y,
-        config.clients,
-        stream(seed, "partition", partition),
-        samples_per_client=config.samples_per_client,
-        **options,
-    )
+    deal = resolve("partition", partition, PARTITIONS)
+    if partition in PARTITIONS:
+        size = config.samples_per_client
+        parts = deal(data.y, config.clients, rng, samples_per_client=size, **options)
+    else:
+        about = f"partition {partition!r}"
+        own = make_own(about, deal, list, data.y, config.clients, rng, config.samples_per_client)
+        parts = _check_parts(about, own, config.clients, len(data.y))
     train, test = reserve(parts, stream(seed, "reserve", partition), config.test_fraction)
     if not any(len(part) for part in test):
         raise ValueError(f"test_fraction must leave samples to test on, got {config.test_fraction}")
     return Owners(train, test)
+
+
+def _check_parts(about: str, parts: list[Any], clients: int, samples: int) -> list[Ints]:
+    """Refuse what a user's partition returns unless it is samples of each client."""
+    if len(parts) != clients:
+        raise ValueError(f"{about} must give samples to {clients} clients, got {len(parts)}")
+    checked = []
+    for client, part in enumerate(parts):
+        indices = np.asarray(part)
+        is_list = indices.ndim == 1 and indices.size > 0
+        if not is_list or not np.issubdtype(indices.dtype, np.integer):
+            raise ValueError(
+                f"{about} must give client {client} a list of at least one index, got {shown(part)}"
+            )
+        if indices.min() < 0 or indices.max() >= samples:
+            raise ValueError(
+                f"{about} must give client {client} indices from 0 to {samples - 1}, got "
+                f"{indices.min()} to {indices.max()}"
+            )
+        checked.append(indices.astype(np.int64))
+    return checked

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.lab import folder as run_folder
-from fedcohort.lab.archive import identity, single_run
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.named_parts import aggregation_labels
+from fedcohort.lab.result import identity, single_run
 from fedcohort.lab.runs import RunKey, run_keys
 
 AXES = tuple(field.name for field in fields(RunKey))

@@ -5,7 +5,7 @@ from itertools import product
 from math import prod
 
 from fedcohort.lab.config import ComparisonConfig
-from fedcohort.lab.named_parts import aggregation_labels, selector_labels
+from fedcohort.lab.named_parts import aggregation_labels, partition_labels, selector_labels
 from fedcohort.memory import check_memory
 
 BYTES_PER_KEY = 100  # at least, of Python's objects
@@ -58,7 +58,7 @@ class RunGroup:
     """Runs that differ in selector and seed alone, so that their selectors can be compared.
 
     Attributes:
-        partition: How the samples were dealt.
+        partition: How the samples were dealt, as tables name it.
         aggregation: How updates were averaged, as tables name it.
         mu: FedProx's coefficient.
         shows_mu: Whether the label names mu; it does where a comparison has several.
@@ -94,6 +94,7 @@ def run_groups(config: ComparisonConfig) -> list[RunGroup]:
     """Return the groups of a comparison's runs: one per partition, aggregation and mu."""
     selectors = selector_labels(config)
     aggregations = aggregation_labels(config)
+    partitions = partition_labels(config)
     rows: dict[tuple[str, str, float], dict[str, list[int]]] = {}
     for row, key in enumerate(run_keys(config)):
         by_selector = rows.setdefault((key.partition, key.aggregation, key.mu), {})
@@ -102,7 +103,7 @@ def run_groups(config: ComparisonConfig) -> list[RunGroup]:
     groups = []
     for partition, aggregation, mu in product(config.partitions, config.aggregations, config.mus):
         group = RunGroup(
-            partition,
+            partitions[partition],
             aggregations[aggregation],
             mu,
             shows_mu=len(config.mus) > 1,

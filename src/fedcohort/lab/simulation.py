@@ -17,6 +17,13 @@ from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import SimulationConfig, open_world
 from fedcohort.lab.config_checks import check_needs_no_training
 from fedcohort.lab.recorder import AllocationRecorder, Allocations, read_allocations
+from fedcohort.lab.simulation_arrays import (
+    Results,
+    Shapes,
+    as_arrays,
+    check_shapes,
+    load_results,
+)
 from fedcohort.lab.simulation_result import SimulationResult, collect
 from fedcohort.lab.sources import check_present_sources, source_digests
 from fedcohort.memory import check_memory
@@ -26,10 +33,6 @@ from fedcohort.selection.registry import Federation, make_selector
 from fedcohort.world.registry import World
 
 Progress = Callable[[str, int, int], None]  # name of the part, rounds done, rounds in all
-
-
-Results = dict[str, SimulationResult]
-RESULT_FIELDS = ("successes", "answering", "expected", "counts")
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,8 +180,6 @@ def _check_has_answers(config: SimulationConfig, world: World) -> None:
 
 # --- On disk -------------------------------------------------------------------------------
 
-Shapes = dict[str, tuple[int, int]]  # rounds and clients of each result, by name
-
 
 def selector_shapes(config: SimulationConfig) -> Shapes:
     """Return the rounds and clients of each selector's result."""
@@ -218,8 +219,8 @@ def load_or_simulate(
         run_folder.check_simulation_folder(folder, settings, overwrite)
         if run_folder.has_simulation(folder) and not overwrite:
             check_present_sources(folder, config)
-            results = _load_results(folder)  # the settings are equal to ours
-            _check_shapes(folder, config, results, shapes(config))
+            results = load_results(folder)  # the settings are equal to ours
+            check_shapes(folder, config, results, shapes(config))
             return Simulation(folder, settings, config, results)
 
         extras = () if recorder is None else (recorder,)
@@ -247,11 +248,11 @@ def load_simulation(
     """
     settings = run_folder.read_simulation_settings(folder)
     config = simulation_config(folder, settings)
-    results = _load_results(folder)
+    results = load_results(folder)
     if shapes is not None:
-        _check_shapes(folder, config, results, shapes(config))
+        check_shapes(folder, config, results, shapes(config))
     elif not results or set(results) & set(config.selectors):
-        _check_shapes(folder, config, results, selector_shapes(config))
+        check_shapes(folder, config, results, selector_shapes(config))
     return Simulation(folder, settings, config, results)
 
 
@@ -262,42 +263,3 @@ def simulation_config(folder: Path, settings: Mapping[str, Any]) -> SimulationCo
         return SimulationConfig.from_dict(values)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{folder} must hold the settings of a simulation, got: {error}") from None
-
-
-def _load_results(folder: Path) -> Results:
-    arrays = run_folder.load_simulation_results(folder)
-    results: Results = {}
-    for name in dict.fromkeys(key.rpartition("/")[0] for key in arrays):
-        try:
-            parts = {field: arrays[f"{name}/{field}"] for field in RESULT_FIELDS}
-        except KeyError as error:
-            raise ValueError(f"{folder} must hold results of fedcohort, got: {error}") from None
-        results[name] = SimulationResult(**parts, asked=arrays.get(f"{name}/asked"))
-    return results
-
-
-def _check_shapes(folder: Path, config: SimulationConfig, results: Results, shapes: Shapes) -> None:
-    """Refuse results of other selectors, seeds, rounds or clients than the settings say."""
-    for name, (rounds, clients) in shapes.items():
-        if name not in results:
-            held = ", ".join(results) or "nothing"
-            raise ValueError(f"{folder} must hold results of {name}, got those of {held}")
-        found = {field: getattr(results[name], field).shape for field in RESULT_FIELDS}
-        expected = dict.fromkeys(RESULT_FIELDS, (config.seeds, rounds))
-        expected["counts"] = (config.seeds, clients)
-        if found != expected:
-            raise ValueError(
-                f"{folder} must hold {config.seeds} seeds, {rounds} rounds and {clients} clients "
-                f"of {name}, got {found}"
-            )
-
-
-def as_arrays(results: Results) -> run_folder.Arrays:
-    """Return results as named arrays, as a folder stores them."""
-    arrays = {}
-    for name, result in results.items():
-        for field in RESULT_FIELDS:
-            arrays[f"{name}/{field}"] = getattr(result, field)
-        if result.asked is not None:
-            arrays[f"{name}/asked"] = result.asked
-    return arrays

@@ -13,7 +13,7 @@ import numpy as np
 from fedcohort.arrays import Floats
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import ComparisonConfig
-from fedcohort.lab.named_parts import aggregation_labels, selector_labels
+from fedcohort.lab.named_parts import aggregation_labels, partition_labels, selector_labels
 from fedcohort.lab.runs import run_keys
 from fedcohort.lab.trackers import Scalars, TrackedRuns, track_scalars
 from fedcohort.selection.protocol import NOBODY
@@ -55,9 +55,10 @@ def tracked_runs(config: ComparisonConfig) -> dict[str, list[int]]:
     """Return the rows of the batch axis by the name of their tracked run."""
     selectors = selector_labels(config)
     aggregations = aggregation_labels(config)
+    partitions = partition_labels(config)
     runs: dict[str, list[int]] = {}
     for row, key in enumerate(run_keys(config)):
-        words = [key.partition, aggregations[key.aggregation]]
+        words = [partitions[key.partition], aggregations[key.aggregation]]
         if len(config.mus) > 1:
             words.append(f"mu={key.mu:g}")
         words.append(selectors[key.selector])

@@ -11,11 +11,12 @@ import torch
 from fedcohort.arrays import Floats
 from fedcohort.data import Dataset, load
 from fedcohort.lab import folder as run_folder
-from fedcohort.lab.archive import Result, add_result, gather_results, identity, results_of
+from fedcohort.lab.archive import add_result, gather_results, results_of
 from fedcohort.lab.comparison import load_comparison
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.named_parts import is_own_data
 from fedcohort.lab.parts import part_folder, remaining_parts, unfinished_parts
+from fedcohort.lab.result import Result, identity
 from fedcohort.lab.simulation import Progress
 from fedcohort.lab.sources import check_sources, source_digests
 from fedcohort.lab.trial import Trial

@@ -1,12 +1,10 @@
 """A comparison under way: all runs in lock-step, with records and checkpoints on disk."""
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from fedcohort.arrays import Floats, Ints
 from fedcohort.data import Dataset, label_counts
@@ -19,18 +17,17 @@ from fedcohort.lab.recorder import AllocationRecorder
 from fedcohort.lab.reliability import reliability
 from fedcohort.lab.runs import RunKey, count_runs, run_keys
 from fedcohort.lab.sources import check_sources, source_digests
-from fedcohort.lab.trial_records import make_row
+from fedcohort.lab.trial_engine import make_engine
+from fedcohort.lab.trial_rows import OnRound, TrialRows
+from fedcohort.lab.trial_selectors import make_selectors
 from fedcohort.lab.trial_state import restore_trial, trial_state
 from fedcohort.lab.trial_world import RunsWorld, open_runs_world
-from fedcohort.learning import Engine, Evaluation, Options, Run, Sgd, make_model
+from fedcohort.learning import Run, make_model
 from fedcohort.memory import check_memory
 from fedcohort.rounds import play
-from fedcohort.selection.lockstep import Lockstep
 from fedcohort.selection.protocol import Selector
-from fedcohort.selection.registry import Federation, make_selector
 from fedcohort.world.durations import local_epochs
 
-OnRound = Callable[[int, Floats], None]  # rounds done, accuracy of every run
 OnCheckpoint = Callable[[int, run_folder.Arrays], None]  # first round, the records from there
 
 
@@ -77,50 +74,14 @@ class Trial:
         self.rates = dict(zip(self.owners, rates, strict=True))
         self.classes = dict(zip(self.owners, classes, strict=True))
 
-        self.official_samples: Ints | None = None
-        self.engine = self._make_engine(data)
-        self.selector = self._make_selectors()
+        runs = [self._make_run(key) for key in self.keys]
+        self.engine, self.official_samples = make_engine(config, data, runs)
+        self.selector = make_selectors(
+            config, self.keys, self.success_rates, self._data_sizes(), self._probe_losses
+        )
         self.memory_log: MemoryLog | None = None
         if self.engine.memory is not None:
             self.memory_log = MemoryLog(folder, self.engine.memory)
-
-    def _make_engine(self, data: Dataset) -> Engine:
-        config = self.config
-        scaled = data.scaled(config.scaling)
-        images = scaled.x
-        labels = data.y
-        if config.official_every:
-            if scaled.test_x is None or data.test_y is None:
-                raise ValueError(
-                    f"official_every must be 0 for {config.dataset}, which has no test set of its "
-                    f"own, got {config.official_every}"
-                )
-            # The official test set stands behind the samples that clients own.
-            first = len(labels)
-            self.official_samples = np.arange(first, first + len(data.test_y))
-            images = np.concatenate([images, scaled.test_x])
-            labels = np.concatenate([labels, data.test_y])
-
-        models = {}
-        for seed in {key.seed for key in self.keys}:
-            models[seed] = make_model(config.model, images.shape[1:], data.num_classes, seed)
-        runs = [self._make_run(key) for key in self.keys]
-        return Engine(
-            [models[key.seed] for key in self.keys],
-            torch.from_numpy(np.ascontiguousarray(images, dtype=np.float32)),
-            torch.from_numpy(labels),
-            runs,
-            Sgd(config.learning_rate, config.momentum, config.batch_size),
-            Options(
-                config.device,
-                config.precision,
-                config.compiled,
-                config.mode,
-                config.slots,
-                config.max_norm,
-                config.memory_precision,
-            ),
-        )
 
     def _make_run(self, key: RunKey) -> Run:
         owners = self.owners[key.partition, key.seed]
@@ -139,46 +100,10 @@ class Trial:
             classes=self.classes[key.partition, key.seed],
         )
 
-    def _make_selectors(self) -> Lockstep:
-        """Return the selectors of all runs: one per scheme, or one per run.
-
-        Where the server knows who is offline, runs of one scheme may ask cohorts of different
-        size, and a selector cannot.
-        """
-        selectors = []
-        counts = []
-        for name in self.config.selectors:
-            rows = [row for row, key in enumerate(self.keys) if key.selector == name]
-            parts = [[row] for row in rows] if self.config.knows_offline else [rows]
-            for part in parts:
-                selectors.append(make_selector(name, self._federation(part)))
-                counts.append(len(part))
-        return Lockstep(selectors, counts)
-
-    def _federation(self, rows: list[int]) -> Federation:
-        """Return what the selector of these runs may know."""
-        config = self.config
-        success_rates = self.success_rates
-        if success_rates.ndim > 1:
-            success_rates = success_rates[rows]
-        return Federation(
-            config.clients,
-            config.cohort,
-            rng=[self.keys[row].seed for row in rows],
-            horizon=config.rounds,
-            success_rates=success_rates,
-            loss_of=partial(self._probe_losses, rows),
-            candidates=config.candidates,
-            eta=config.eta,
-            sampler=config.sampler,
-            data_sizes=self._data_sizes(rows),
-            deadline=config.seconds_until_deadline,
-        )
-
-    def _data_sizes(self, rows: list[int]) -> Ints:
-        """Return how many samples each client trains on in some runs, [runs, K]."""
-        keys = [self.keys[row] for row in rows]
-        return np.stack([self.label_counts[key.partition, key.seed].sum(axis=-1) for key in keys])
+    def _data_sizes(self) -> Ints:
+        """Return how many samples each client trains on, [runs, K]."""
+        counts = [self.label_counts[key.partition, key.seed] for key in self.keys]
+        return np.stack([labels.sum(axis=-1) for labels in counts])
 
     def _probe_losses(self, rows: list[int], clients: Ints) -> Floats:
         return self.engine.losses(rows, clients)
@@ -214,8 +139,8 @@ class Trial:
         """Play the rounds that are left, with a checkpoint every so many rounds and at the end.
 
         Args:
-            on_round: Called after every round with the rounds done and every run's accuracy [runs],
-                nan in rounds without a test.
+            on_round: Called for every round with the rounds done and every run's accuracy [runs],
+                nan in rounds without a test; on a GPU one round later.
             should_stop: Called after every round; True writes a checkpoint and ends the call.
             on_checkpoint: Called before every checkpoint with the first round and the records
                 since then.
@@ -226,8 +151,14 @@ class Trial:
             self._save_checkpoint(self.done)  # Before any record: without it, a run begins anew.
         recorder = AllocationRecorder(config.rounds)
         self._record_allocations(recorder, self.done)
-        recorded = self._recorded_names()
-        rows: list[dict[str, Any]] = []
+        rows = TrialRows(
+            config,
+            self.engine,
+            self.selector.cohort_size,
+            self.official_samples,
+            self._recorded_names(),
+            on_round,
+        )
         world = self.open_world()
         available = world.available
         if available is not None:
@@ -242,21 +173,12 @@ class Trial:
             available=available,
         )
         for done, record in enumerate(records, start=self.done + 1):
-            row = make_row(
-                record, self._evaluate(done), self.selector.cohort_size, self.model_bytes
-            )
-            if self.official_samples is not None:
-                row["official_accuracy"] = self._evaluate_official(self.official_samples, done)
-            rows.append({name: row[name] for name in recorded or row})
-            if on_round:
-                on_round(done, row["accuracy"])
-
+            rows.add(done, record)
             is_last = done == config.rounds
             is_stopped = should_stop is not None and should_stop()
             if is_last or is_stopped or done % config.checkpoint_every == 0:
                 recorder.save(self.folder, self.done)
-                self._save(rows, done, on_checkpoint)
-                rows = []
+                self._save(rows.take(), done, on_checkpoint)
             if is_stopped:
                 return
             if not is_last:
@@ -303,25 +225,10 @@ class Trial:
             first.setdefault(key.selector, row)
         return {row: (name, self.selector.selectors[row]) for name, row in first.items()}
 
-    def _evaluate(self, done: int) -> Evaluation:
-        """Return how well every run does, nan in rounds without a test."""
-        if done == self.config.rounds or done % self.config.evaluate_every == 0:
-            return self.engine.evaluate()
-        return self.engine.untested()
-
-    def _evaluate_official(self, samples: Ints, done: int) -> Floats:
-        """Return the accuracy on the data set's own test set, nan in rounds without that test."""
-        if done == self.config.rounds or done % self.config.official_every == 0:
-            return self.engine.evaluate(samples).accuracy
-        return np.full(len(self.keys), np.nan)
-
     def _save(
-        self, rows: list[dict[str, Any]], done: int, on_checkpoint: OnCheckpoint | None
+        self, records: run_folder.Arrays, done: int, on_checkpoint: OnCheckpoint | None
     ) -> None:
         """Write the records since the last checkpoint, then a checkpoint."""
-        records = {}
-        for name in rows[0]:
-            records[name] = np.stack([row[name] for row in rows])
         run_folder.save_records(self.folder, self.done, records)
         if on_checkpoint:
             on_checkpoint(self.done, records)

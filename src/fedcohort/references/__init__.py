@@ -1,9 +1,9 @@
 """Parts of one's own: how they are named, checked and imported.
 
-A selector, world, aggregation, model or data set is named by its registered name, by a name that
-an installed package registers through an entry point, or by a reference: `package.module:name` or
-`file.py:name`. `names` checks names without importing anything, so a stored run can be shown where
-its source is not; only `loading` imports.
+A selector, world, aggregation, model, data set or partition is named by its registered name, by a
+name that an installed package registers through an entry point, or by a reference:
+`package.module:name` or `file.py:name`. `names` checks names without importing anything, so a
+stored run can be shown where its source is not; only `loading` imports.
 """
 
 from fedcohort.references.loading import (

@@ -15,6 +15,7 @@ GROUPS = {  # of entry points, by kind
     "aggregation": "fedcohort.aggregations",
     "model": "fedcohort.models",
     "dataset": "fedcohort.datasets",
+    "partition": "fedcohort.partitions",
 }
 PACKAGE = re.compile(r"[\w-]+(\.[\w-]+)*")  # a module, or an installed package
 NAME = re.compile(r"[\w.+-]+")  # a variable, or a name that a package registers

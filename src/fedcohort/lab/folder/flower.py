@@ -14,6 +14,7 @@ FLOWER_JOURNAL = "rounds.jsonl"
 DAMAGED_JOURNAL = "rounds.jsonl.damaged-{}"
 FLOWER_CHECKPOINT_PARTS = ("round", "model", "selector", "registry", "strategy", "totals")
 JOURNAL_KEYS = ("round", "seconds", "asked", "arrived", "success_ratio", "probabilities")
+OPTIONAL_JOURNAL_KEYS = ("deadline", "late", "absent")
 
 
 def has_flower_run(folder: Path) -> bool:
@@ -57,7 +58,7 @@ def load_journal(folder: Path) -> list[dict[str, Any]]:
     path = journal_path(folder)
     if not path.exists():
         return []
-    rows = read_json_lines(path, "the journal of a Flower run", JOURNAL_KEYS)
+    rows = read_json_lines(path, "the journal of a Flower run", JOURNAL_KEYS, OPTIONAL_JOURNAL_KEYS)
     _check_rows(rows, path)
     return rows
 

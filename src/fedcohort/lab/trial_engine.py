@@ -1,0 +1,66 @@
+"""The engine of a comparison: models, samples and runs as its settings say."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from fedcohort.arrays import Ints
+from fedcohort.data import Dataset
+from fedcohort.lab.config import ComparisonConfig
+from fedcohort.learning import Engine, Options, Run, Sgd, make_model
+
+
+def make_engine(
+    config: ComparisonConfig, data: Dataset, runs: Sequence[Run]
+) -> tuple[Engine, Ints | None]:
+    """Return the engine of some runs; runs of one seed start from the same model.
+
+    Args:
+        config: The settings.
+        data: The data set.
+        runs: The runs, a row of the batch axis each.
+
+    Returns:
+        The engine, and the positions of the official test set among its samples; None if the
+        settings ask for no such test.
+
+    Raises:
+        ValueError: If the settings ask for an official test set that the data do not have.
+    """
+    scaled = data.scaled(config.scaling)
+    images = scaled.x
+    labels = data.y
+    official_samples = None
+    if config.official_every:
+        if scaled.test_x is None or data.test_y is None:
+            raise ValueError(
+                f"official_every must be 0 for {config.dataset}, which has no test set of its "
+                f"own, got {config.official_every}"
+            )
+        # The official test set stands behind the samples that clients own.
+        first = len(labels)
+        official_samples = np.arange(first, first + len(data.test_y))
+        images = np.concatenate([images, scaled.test_x])
+        labels = np.concatenate([labels, data.test_y])
+
+    models = {}
+    for seed in {run.seed for run in runs}:
+        models[seed] = make_model(config.model, images.shape[1:], data.num_classes, seed)
+    engine = Engine(
+        [models[run.seed] for run in runs],
+        torch.from_numpy(np.ascontiguousarray(images, dtype=np.float32)),
+        torch.from_numpy(labels),
+        runs,
+        Sgd(config.learning_rate, config.momentum, config.batch_size),
+        Options(
+            config.device,
+            config.precision,
+            config.compiled,
+            config.mode,
+            config.slots,
+            config.max_norm,
+            config.memory_precision,
+        ),
+    )
+    return engine, official_samples
