@@ -2,8 +2,20 @@ from math import isnan, log, nan, sqrt
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from fedcohort.statistics import T95, Estimate, estimate, sd, t95
+from fedcohort.statistics import (
+    T95,
+    Estimate,
+    estimate,
+    p_paired,
+    p_pooled,
+    pooled_variance,
+    sd,
+    t95,
+    t_limit,
+    t_tail,
+)
 
 
 def test_an_estimate_is_the_mean_and_its_standard_error():
@@ -47,3 +59,49 @@ def test_a_logarithm_is_written_as_a_ratio_with_its_error():
     assert Estimate(log(2.0), 0.1, 3).as_ratio() == "2.00× ± 0.20"
     assert Estimate(log(2.0), nan, 1).as_ratio() == "2.00×"
     assert Estimate(nan, nan, 0).as_ratio() == "-"
+
+
+def test_the_tail_of_students_t_is_that_of_scipy_without_scipy():
+    stats = pytest.importorskip("scipy.stats")
+    for degrees in (1, 2, 3, 4, 9, 30):
+        for ratio in (-3.0, -0.5, 0.0, 0.7, 2.0, 12.0):
+            expected = stats.t.sf(ratio, degrees)
+            assert t_tail(ratio, degrees) == pytest.approx(expected, rel=1e-9, abs=1e-15)
+
+
+def test_paired_differences_without_a_spread_decide_nothing():
+    assert p_paired([]) == p_paired([3.0]) == p_paired([2.0, 2.0, 2.0]) == 1.0
+    stats = pytest.importorskip("scipy.stats")
+    values = [0.3, -0.1, 0.4, 0.2]
+    assert p_paired(values) == pytest.approx(stats.ttest_1samp(values, 0).pvalue)
+
+
+def test_pooled_p_values_by_hand():
+    stats = pytest.importorskip("scipy.stats")
+    # Squares 2 and 6 around the means 2 and 5, with 2 + 2 degrees of freedom: variance 2.
+    groups = [[1.0, 2.0, 3.0], [4.0, 7.0, 4.0]]
+    expected = [2 * stats.t.sf(mean / sqrt(2 / 3), 4) for mean in (2.0, 5.0)]
+    assert p_pooled(groups) == pytest.approx(expected)
+
+
+def test_pooled_p_values_of_one_group_are_those_of_the_paired_test():
+    values = [0.3, -0.1, 0.4, 0.2]
+    assert p_pooled([values]) == pytest.approx([p_paired(values)])
+
+
+def test_without_spread_nothing_is_decided():
+    assert p_pooled([]) == []
+    assert p_pooled([[1.0], []]) == [1.0, 1.0]
+    assert p_pooled([[2.0, 2.0], [1.0, 3.0]])[0] < 1.0
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 3, 26, 200])
+@pytest.mark.parametrize("tail", [0.5, 0.05, 0.025, 1e-6])
+def test_the_limit_of_students_t_is_scipys(degrees, tail):
+    assert t_limit(tail, degrees) == pytest.approx(stats.t.isf(tail, degrees), rel=1e-6, abs=1e-9)
+
+
+def test_the_pooled_variance_of_groups_of_unequal_size():
+    # Squares about the means: 2 with one degree of freedom, and 2 with two.
+    assert pooled_variance([[1.0, 3.0], [4.0, 5.0, 6.0], [9.0], []]) == (4.0 / 3, 3)
+    assert pooled_variance([]) == (0.0, 0)

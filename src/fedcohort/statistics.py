@@ -6,7 +6,7 @@ so it must exceed a given noise level instead.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, isnan, nan, sqrt
+from math import atan2, cos, exp, isnan, nan, pi, sin, sqrt
 
 import numpy as np
 
@@ -142,6 +142,118 @@ def t_p_value(ratio: float, degrees: float) -> float:
     from scipy import stats  # Imported here: only reports need SciPy.
 
     return float(2 * stats.t.sf(abs(ratio), degrees))
+
+
+def t_tail(ratio: float, degrees: int) -> float:
+    """Return the probability that Student's t is above a ratio, without SciPy.
+
+    For whole degrees of freedom the distribution is a finite sum of powers of a cosine.
+
+    Args:
+        ratio: A mean divided by its standard error.
+        degrees: Degrees of freedom, at least 1.
+
+    Examples:
+        >>> round(t_tail(2.920, 2), 3), round(t_tail(-1.753, 15), 3)
+        (0.05, 0.95)
+    """
+    angle = atan2(ratio, sqrt(degrees))
+    square = cos(angle) ** 2
+    is_odd = degrees % 2
+    term = cos(angle) if is_odd else 1.0
+    total = 0.0
+    for power in range(2 + is_odd, degrees + 1, 2):
+        total += term
+        term *= square * (power - 1) / power
+    inside = sin(angle) * total
+    if is_odd:
+        inside = 2 / pi * (angle + inside)
+    return (1 - inside) / 2
+
+
+def t_limit(tail: float, degrees: int) -> float:
+    """Return the ratio that Student's t exceeds with a probability, without SciPy.
+
+    Args:
+        tail: The probability, above 0 and at most one half.
+        degrees: Degrees of freedom, at least 1.
+
+    Examples:
+        >>> round(t_limit(0.025, 2), 3)
+        4.303
+    """
+    low, high = 0.0, 1.0
+    while t_tail(high, degrees) > tail:
+        high *= 2
+    while low < (middle := (low + high) / 2) < high:
+        if t_tail(middle, degrees) > tail:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def p_paired(differences: Sequence[float]) -> float:
+    """Return the two-sided p-value that paired differences are not zero on average.
+
+    Args:
+        differences: One difference per seed. Fewer than two, or differences that agree exactly,
+            show no spread and decide nothing: their p-value is 1.
+
+    Examples:
+        >>> round(p_paired([1.0, 2.0, 3.0]), 3), p_paired([1.0])
+        (0.074, 1.0)
+    """
+    difference = estimate(differences)
+    if isnan(difference.error) or not difference.error:
+        return 1.0
+    return 2 * t_tail(abs(difference.mean) / difference.error, difference.runs - 1)
+
+
+def p_pooled(groups: Sequence[Sequence[float]]) -> list[float]:
+    """Return for each group of paired differences the p-value that their mean is not zero.
+
+    A few seeds tell little of the spread of one comparison. The spread from seed to seed is
+    therefore pooled over all groups, and Student's t has the degrees of freedom of all.
+
+    Args:
+        groups: The differences of each comparison, one per seed.
+
+    Returns:
+        Two-sided p-values, 1 for an empty group, and for all groups if there is no spread.
+
+    Examples:
+        >>> [round(p_value, 3) for p_value in p_pooled([[1.0, 2.0, 3.0], [4.0, 6.0, 5.0]])]
+        [0.026, 0.001]
+    """
+    variance, degrees = pooled_variance(groups)
+    if not variance:
+        return [1.0] * len(groups)
+
+    p_values = []
+    for differences in groups:
+        p_value = 1.0
+        if len(differences):
+            error = sqrt(variance / len(differences))
+            p_value = 2 * t_tail(abs(float(np.mean(differences))) / error, degrees)
+        p_values.append(p_value)
+    return p_values
+
+
+def pooled_variance(groups: Sequence[Sequence[float]]) -> tuple[float, int]:
+    """Return the variance from seed to seed within groups, and its degrees of freedom.
+
+    Examples:
+        >>> pooled_variance([[1.0, 3.0], [4.0, 4.0]])
+        (1.0, 2)
+    """
+    degrees = 0
+    squares = 0.0
+    for differences in groups:
+        if len(differences) > 1:
+            degrees += len(differences) - 1
+            squares += float(np.var(differences)) * len(differences)
+    return squares / max(1, degrees), degrees
 
 
 def holm(p_values: Floats) -> Floats:
