@@ -106,6 +106,7 @@ class Demonstration:
             self.kill_or_restart_victim()
             sleep(0.5)
         self.federation.wait(self.run, 30.0)
+        self.show_new_rounds()  # the last may have ended while Flower was asked for the status
         return self.rows
 
     def show_new_rounds(self) -> None:

@@ -10,21 +10,29 @@ import pytest
 from fedcohort.advice import Description, Options, advise, play_description, sentences, to_dict
 from fedcohort.advice.cohort import advise_cohort
 from fedcohort.advice.deadline import advise_deadline
+from fedcohort.advice.durations import fit_durations
 from fedcohort.advice.estimates import Interval
 from fedcohort.advice.fitted import fitted_world, resampled_world
+from fedcohort.advice.gains import (
+    difference,
+    gain_between,
+    mean_and_doubt,
+    p_value_between,
+    played_difference,
+)
 from fedcohort.advice.log import Question, make_log
 from fedcohort.advice.persistence import NONE, Persistence
-from fedcohort.advice.rates import Rates
 from fedcohort.advice.rules import advise_rule
-from fedcohort.advice.selectors import difference, neglect, play_selectors
-from fedcohort.advice.settings import comparison_settings
+from fedcohort.advice.selector_play import Played, fifth_shares, play_selectors
+from fedcohort.advice.selectors import advise_selector
+from fedcohort.advice.settings import comparison_settings, flower_snippet
 from fedcohort.advice.together import Together
+from fedcohort.advice.unseen import draw_durations
 from fedcohort.lab.config import ComparisonConfig
 
 
-def known_rates(values):
-    rates = np.asarray(values, dtype=float)
-    return Rates(rates, rates, rates, np.stack([rates, rates]))
+def known_rates(values, runs=20):
+    return np.tile(np.asarray(values, dtype=float), (runs, 1))
 
 
 NOT_TOGETHER = Together(Interval(0.0, -0.1, 0.1), is_certain=False)
@@ -84,8 +92,8 @@ def test_the_snippet_is_a_strategy_of_flower(described, tmp_path, monkeypatch):
 
 
 def test_a_short_log_is_refused():
-    log = play_description(Description(10, 2, (0.5,), rounds=9))
-    with pytest.raises(ValueError, match="at least 10 rounds to say anything, got 9"):
+    log = play_description(Description(10, 2, (0.5,), rounds=4))
+    with pytest.raises(ValueError, match="at least 5 rounds to say anything, got 4"):
         advise(log)
 
 
@@ -104,8 +112,97 @@ def test_a_log_without_times_gets_no_deadline():
     advice = advise(log, Options(rounds=50, selectors=("random",)))
     assert advice.deadline is None
     (text,) = [one.text for one in sentences(advice) if one.topic == "deadline"]
-    assert "cannot be recommended" in text
+    assert "cannot be recommended: 0 answers have a time, and at least 20 must" in text
+    assert "--seconds" in text
     assert "deadline" not in advice.settings
+
+
+def test_the_settings_carry_every_recommendation():
+    """The cohort, the deadline, enough, the selector with its quota, and the rule."""
+    log = play_description(Description(40, 8, (0.5, 0.9), deadline=90.0, seconds=20.0, rounds=200))
+    advice = advise(log, Options(needed=8, rounds=60))
+    cohort = advice.cohort
+    assert cohort.ask > 8
+    assert cohort.enough == 8  # everyone is as fast, so closing early leaves nobody out
+    assert advice.deadline.is_said
+
+    call = ast.parse(advice.snippet).body[-1].value
+    given = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
+    assert given["cohort_size"] == cohort.ask
+    assert given["enough"] == 8
+    assert given["deadline"] == pytest.approx(advice.deadline.best, rel=1e-3)
+    assert given["aggregation"] == advice.rule.best
+    assert ast.literal_eval(call.args[1]) == advice.selector.best
+    assert advice.settings["cohort"] == cohort.ask
+    assert advice.settings["deadline"] == pytest.approx(advice.deadline.best, rel=1e-3)
+    assert advice.settings["selectors"][-1] == advice.selector.best
+    assert advice.settings["aggregations"] == (advice.rule.best,)
+    text = " ".join(one.text for one in sentences(advice))
+    assert f"Ask {cohort.ask} clients instead of 8" in text
+    assert "`enough=8`" in text
+
+
+def test_without_a_wish_the_recommendation_is_to_go_on_asking_as_many(described):
+    assert not described.cohort.is_wanted
+    assert described.cohort.recommended == 6
+    assert described.cohort.enough is None
+    (text, *_) = [one.text for one in sentences(described) if one.topic == "cohort"]
+    assert text.startswith("Go on asking 6 clients")
+    assert described.settings["cohort"] == 6
+
+
+def test_after_a_change_all_numbers_rest_on_the_rounds_since():
+    """Clients answer always, then only the first half does."""
+    questions = []
+    for round in range(120):
+        for client in range(10):
+            came = round < 60 or client < 5
+            questions.append(Question(round, str(client), came, status="arrived" if came else "no"))
+    advice = advise(make_log("made", questions), Options(rounds=30, selectors=("random",)))
+    seen = [one.text for one in sentences(advice) if one.topic == "seen"]
+    used = advice.used.num_rounds
+    assert used <= 60
+    assert f"everything below rests on the {used} rounds since" in seen[0]
+    assert seen[1].startswith(f"In {used} rounds {10 * used} questions went to 10 clients")
+    assert "50 % (50 to 50) were answered" in seen[1]
+    assert any(f"{5 * used} no" in text for text in seen)
+
+
+def test_a_selector_that_is_a_guess_is_marked_in_the_snippet():
+    values = {"selector": "random", "rule": "paper", "cohort": 2, "clients": 3, "deadline": None}
+    assert "# a guess" not in flower_snippet(**values)
+    guess = flower_snippet(**values, is_guess=True)
+    assert '"random",  # a guess: the log does not tell for certain' in guess
+    ast.parse(guess)
+
+
+def test_a_deadline_to_try_stands_beside_the_present_one_in_the_snippet():
+    values = {"selector": "random", "rule": "paper", "cohort": 2, "clients": 3, "deadline": 30.0}
+    text = flower_snippet(**values, to_try=21.88)
+    assert "deadline=30,  # seconds; try 21.9\n" in text
+    ast.parse(text)
+
+
+def test_without_two_outcomes_nobody_fails_together():
+    """A log in which everybody fails says nothing about who shares whose luck."""
+    questions = []
+    for round in range(8):
+        questions += [Question(round, name, False, late=1.0, status="stopped") for name in "abc"]
+    log = make_log("made", questions, deadline=25.0)
+    advice = advise(log, Options(rounds=20, selectors=("random",)))
+    assert not advice.together.is_certain
+    (text,) = [one.text for one in sentences(advice) if one.topic == "deadline"]
+    assert "24 of 24 clients were still at work at the deadline of 25 s" in text
+
+
+def test_clients_that_never_answer_are_named_with_the_reasons():
+    questions = []
+    for round in range(8):
+        questions.append(Question(round, "good", True, 1.0, status="arrived"))
+        questions.append(Question(round, "bad", False, status="lost"))
+    advice = advise(make_log("made", questions), Options(rounds=20, selectors=("random",)))
+    texts = [one.text for one in sentences(advice)]
+    assert "No answer counted, although asked: bad (8 never answered)." in texts
 
 
 # --- Deadline ------------------------------------------------------------------------------
@@ -159,6 +256,47 @@ def test_answers_that_were_never_seen_make_a_longer_deadline_a_guess():
     assert not found.is_said
 
 
+def test_an_answer_is_censored_at_the_deadline_of_its_own_round():
+    """Median 20 s, spread 0.4. In odd rounds the server waits 15 s, in even rounds 200 s.
+
+    Taken for one deadline of 200 s, failures of odd rounds would look as if nobody answered, and
+    the answers of odd rounds as if clients were fast.
+    """
+    rng = np.random.default_rng(0)
+    questions = []
+    deadlines = {}
+    for round in range(300):
+        deadlines[round] = 15.0 if round % 2 else 200.0
+        for client in range(10):
+            time = 20.0 * np.exp(0.4 * rng.standard_normal())
+            came = bool(time <= deadlines[round])
+            questions.append(Question(round, str(client), came, time if came else np.nan))
+    log = make_log("made", questions, deadlines=deadlines)
+    assert log.deadline == pytest.approx(107.5)
+    assert log.longest_deadline == 200.0
+    found = fit_durations(log)
+    assert np.exp(found.log_median).mean() == pytest.approx(20.0, rel=0.04)
+    assert found.spread == pytest.approx(0.4, abs=0.03)
+    assert found.answers.mean() > 0.97
+    part = log.since(299)
+    assert (part.deadline, part.deadlines.tolist()) == (15.0, [15.0])
+
+
+def test_what_the_deadline_hid_is_drawn_with_its_doubt():
+    """A sixth of the answers is late. Draws hold the truth, and longer logs know it better."""
+    widths = []
+    for rounds in (60, 960):
+        log = play_description(
+            Description(30, 10, (0.6,), deadline=30.0, seconds=20.0, spread=0.42, rounds=rounds)
+        )
+        draws = draw_durations(log, fit_durations(log), np.random.default_rng(0), 200)
+        late = np.array([one.tail(30.0).mean() for one in draws])
+        low, high = np.quantile(late, [0.005, 0.995])
+        assert low <= 0.167 <= high
+        widths.append(high - low)
+    assert widths[1] < widths[0] / 2
+
+
 # --- Worlds and selectors ------------------------------------------------------------------
 
 
@@ -166,14 +304,14 @@ def test_a_fitted_world_has_the_rates_the_memory_and_the_shared_luck():
     rng = np.random.default_rng(3)
     rates = np.linspace(0.2, 0.8, 20)
     lasting = Persistence(Interval(0.8, 0.7, 0.9), 1.0, 0.8, 0.5, is_certain=True)
-    world = fitted_world(known_rates(rates), lasting, NOT_TOGETHER, 400, 20, rng)
+    world = fitted_world(known_rates(rates), lasting, NOT_TOGETHER, 2000, rng)
     assert np.allclose(world.mean(axis=(0, 1)), rates, atol=0.05)
     centred = world - rates
     products = (centred[1:] * centred[:-1]).mean(axis=(0, 1))
     assert np.allclose(products / (rates * (1 - rates)), 0.8, atol=0.06)
 
     together = Together(Interval(0.3, 0.2, 0.4), is_certain=True)
-    world = fitted_world(known_rates(np.full(10, 0.5)), NONE, together, 400, 20, rng)
+    world = fitted_world(known_rates(np.full(10, 0.5)), NONE, together, 400, rng)
     pair = np.corrcoef(world[..., 0].ravel(), world[..., 1].ravel())[0, 1]
     assert pair == pytest.approx(0.3, abs=0.05)
 
@@ -185,7 +323,7 @@ def test_a_resampled_world_does_what_the_log_did():
         questions += [Question(round, "0", True), Question(round, "1", False)]
     log = make_log("made", questions, names=("2",))
     world = resampled_world(
-        log, np.array([0.5, 0.5, 0.25]), NONE, 3, 200, 10, np.random.default_rng(4)
+        log, known_rates([0.5, 0.5, 0.25]), NONE, 3, 200, np.random.default_rng(4)
     )
     assert world[..., 0].all()
     assert not world[..., 1].any()
@@ -205,7 +343,33 @@ def test_selectors_meet_the_same_rounds_and_uniform_selection_neglects_nobody():
 def test_neglect_is_that_of_the_fifth_asked_least():
     counts = np.array([[4, 4, 4, 4, 4, 4, 4, 4, 1, 3]])
     rates = np.linspace(0, 1, 10)[None]
-    assert neglect(counts, rates) == pytest.approx(2 / 3.6)
+    assert fifth_shares(counts, rates).min() == pytest.approx(2 / 3.6)
+
+
+def test_doubt_is_what_runs_with_the_same_rates_share():
+    """Rates move a run by a deviation of 2, its own rounds by 1: doubt is 2, and the mean's error.
+
+    With n pairs the estimated variance 4 has the deviation (4 + 1) sqrt(2 / n), so 4000 pairs are
+    within 5 % of it by nine deviations.
+    """
+    rng = np.random.default_rng(7)
+    shared = 2 * rng.standard_normal(4000)
+    values = np.concatenate([shared, shared]) + rng.standard_normal(8000)
+    mean, doubt = mean_and_doubt(values)
+    assert mean == pytest.approx(0.0, abs=0.2)
+    assert doubt == pytest.approx(2.0, rel=0.1)
+    alone = mean_and_doubt(rng.standard_normal(8000))[1]
+    assert alone < 0.3
+
+
+def test_nothing_is_said_of_selectors_if_clients_may_have_changed():
+    log = play_description(Description(20, 5, (0.1, 0.9), rounds=200))
+    world = np.random.default_rng(8).random((60, 16, 20)) < np.repeat([0.1, 0.9], 10)
+    sure = advise_selector(world, world, 5, log.num_rounds, ("random",))
+    unsure = advise_selector(world, world, 5, log.num_rounds, ("random",), may_have_changed=True)
+    assert sure.is_said
+    assert not unsure.is_said
+    assert unsure.more_rounds == 200
 
 
 def test_a_difference_has_students_interval():
@@ -213,6 +377,39 @@ def test_a_difference_has_students_interval():
     found = difference(np.array([1.0, 2.0, 3.0]), np.zeros(3))
     assert found.value == 2
     assert found.high == pytest.approx(2 + 4.303 / np.sqrt(3))
+
+
+def test_a_gain_is_in_doubt_as_far_as_the_rates_are():
+    """Four pairs of runs with the gains 1, 2, 3, 4 that both runs of a pair share exactly.
+
+    The rates' variance is 5/3 and that of all eight runs 10/7, which bounds it from above; with the
+    error of the mean, 10/56, the doubt is sqrt(45/28). Student's t for 3 degrees is 3.182.
+    """
+    gains = np.tile([1.0, 2.0, 3.0, 4.0], 2)
+    empty = np.zeros((8, 1))
+    played = {
+        "one": Played(gains + 5, empty, empty),
+        "other": Played(np.full(8, 5.0), empty, empty),
+    }
+    found = gain_between(played, "one", "other")
+    doubt = np.sqrt(45 / 28)
+    assert found.value == pytest.approx(2.5)
+    assert found.high == pytest.approx(2.5 + 3.182 * doubt)
+    played["other"] = Played(played["one"].arrivals - 3.182 * doubt, empty, empty)
+    assert p_value_between(played, "one", "other") == 0.0  # the same difference in all runs
+    assert gain_between(played, "one", "one").width == 0
+    assert p_value_between(played, "one", "one") == 1.0
+
+
+def test_runs_with_the_same_rates_count_as_one():
+    """Pairs with gains 1, 2, 3: mean 2, standard error 1/sqrt(3), t = 4.303 as for three runs."""
+    empty = np.zeros((6, 1))
+    played = {
+        "one": Played(np.tile([1.0, 2.0, 3.0], 2), empty, empty),
+        "other": Played(np.zeros(6), empty, empty),
+    }
+    found = played_difference(played, "one", "other")
+    assert found.low == pytest.approx(2 - 4.303 / np.sqrt(3))
 
 
 # --- Cohort, rule, settings ----------------------------------------------------------------
@@ -275,3 +472,7 @@ def test_advice_is_right_in_worlds_that_are_known(truth):
     assert share("waste") >= 0.9
     assert share("deadline within 5 %") >= 0.8
     assert share("selector within 5 %") >= 0.8
+    assert count["deadline wrong but sure"] <= 1
+    assert count["selector wrong but sure"] <= 1
+    assert count["deadline right and sure"] >= 4
+    assert count["selector right and sure"] >= 4

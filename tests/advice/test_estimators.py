@@ -95,6 +95,17 @@ def test_clients_that_share_their_luck_fail_together():
     assert abs(alone.correlation.value) < 0.05
 
 
+def test_a_change_in_a_long_log_is_found_within_the_rounds_that_are_counted_together():
+    """Of 2,500 rounds three are counted together; all rates are reversed after 1,500."""
+    rng = np.random.default_rng(12)
+    rates = np.linspace(0.1, 0.9, 6)
+    rows = np.where(np.arange(2500)[:, None] < 1500, rates, rates[::-1])
+    found = find_change(log_of(rng.random((2500, 6)) < rows), rng)
+    assert found.is_certain
+    assert found.first - 3 <= 1500 <= found.last + 3
+    assert abs(found.position - 1500) <= 12
+
+
 def test_a_change_is_found_where_it_is():
     rng = np.random.default_rng(6)
     before = rng.random((60, 20)) < np.linspace(0.1, 0.9, 20)

@@ -9,6 +9,7 @@ pytest.importorskip("flwr", reason="journals are written by the code of a Flower
 
 from fedcohort.advice.journals import read_journal
 from fedcohort.advice.sources import read_log
+from fedcohort.advice.waste import measure_waste
 from fedcohort.files import to_json_line
 from fedcohort.flower.journal import Journal, Totals, round_row
 from fedcohort.flower.verdicts import Verdict
@@ -33,6 +34,7 @@ def make_rows(rounds, **verdicts):
             known=CLIENTS,
             totals=totals,
             probabilities={"a": 0.5, "b": 0.5, "c": 0.0},
+            absent=["c"],
         )
         rows.append(row)
     return rows
@@ -60,6 +62,13 @@ def test_a_journal_becomes_a_log(tmp_path):
     assert (log.cohort, log.deadline, log.selector) == (2, 5.0, "e3cs-0.5")
     assert log.available.tolist() == [[True, True, False]] * 3
     assert log.notes == ()
+
+
+def test_a_log_has_the_reasons_of_the_rejections_of_its_journal(tmp_path):
+    write(tmp_path, make_rows(3, b=Verdict("rejected", "nan in the update")))
+    log = read_log(tmp_path)
+    assert log.rejections == {"b": "nan in the update"}
+    assert log.since(1).rejections == log.rejections
 
 
 def test_the_journal_itself_may_be_named(tmp_path):
@@ -168,4 +177,135 @@ def test_clients_that_a_closed_round_did_not_wait_for_are_left_out_and_said(tmp_
     log = read_log(tmp_path)
     assert log.arrived.tolist() == [True] * 3
     assert log.deadline is None
-    assert any("3 questions are left out, because their rounds closed" in x for x in log.notes)
+    (note,) = log.notes
+    assert note.startswith("3 clients were not waited for")
+    assert note.endswith("the other 3 are left out.")
+
+
+def test_what_a_later_row_says_of_such_clients_counts(tmp_path):
+    """b answers after 4 s of 5 in round 1, never in round 2; of round 3 nothing is known."""
+    rows = make_rows(3, b=Verdict("unneeded", "enough others had answered"))
+    rows[1]["late"] = [{"client": "b", "round": 1, "status": "late", "seconds": 4.0}]
+    rows[2]["late"] = [{"client": "b", "round": 2, "status": "lost", "seconds": 0.0}]
+    write(tmp_path, rows)
+    log = read_log(tmp_path)
+    of_b = log.client == 1
+    assert log.arrived[of_b].tolist() == [True, False]
+    assert log.seconds[of_b][0] == 4.0
+    assert log.status[of_b].tolist() == ["late", "lost"]
+    assert "of 2 a later row says whether they answered" in log.notes[0]
+    waste = measure_waste(log, np.ones((1, 3)), block=1)
+    assert waste.share.value == pytest.approx(2 / 5)  # the late answer did not count
+    assert waste.reasons == {"late": 1, "lost": 1}
+
+
+def test_deadlines_that_differ_between_rounds_are_those_of_their_rows(tmp_path):
+    rows = make_rows(3)
+    for row, deadline in zip(rows, (2.0, 6.0, 4.0), strict=True):
+        row["deadline"] = deadline
+    write(tmp_path, rows, deadline="auto")
+    log = read_log(tmp_path)
+    assert log.deadline_in_round.tolist() == [2.0, 6.0, 4.0]
+    assert (log.deadline, log.longest_deadline) == (4.0, 6.0)
+    rows[1]["deadline"] = -1
+    write(tmp_path / "bad", rows, deadline="auto")
+    with pytest.raises(
+        ValueError, match=r"deadline in line 2 of .*rounds\.jsonl must be .* got -1"
+    ):
+        read_log(tmp_path / "bad")
+
+
+def test_a_client_with_probability_0_is_not_absent_unless_the_row_says_so(tmp_path):
+    rows = make_rows(2)
+    rows[0]["absent"] = []
+    write(tmp_path, rows)
+    log = read_log(tmp_path)
+    assert log.available.tolist() == [[True, True, True], [True, True, False]]
+    assert log.notes == ()
+
+
+def test_rows_of_older_versions_do_not_say_who_was_absent(tmp_path):
+    rows = make_rows(2)
+    for row in rows:
+        del row["absent"]
+    write(tmp_path, rows)
+    log = read_log(tmp_path)
+    assert log.available.tolist() == [[True, True, False]] * 2
+    assert "2 times a client with the probability 0 counts as absent" in log.notes[0]
+
+
+def change_asked(rows, **values):
+    rows[1]["asked"][0].update(values)
+
+
+DAMAGE = {
+    "a client twice": (
+        lambda rows: rows[1]["asked"].append(rows[1]["asked"][0]),
+        "asked in line 2 of .*rounds.jsonl must name a client once, got 'a' twice",
+    ),
+    "a probability of 2": (
+        lambda rows: change_asked(rows, inclusion=2),
+        "inclusion of a in line 2 of .* must be between 0 and 1, got 2",
+    ),
+    "absent as a word": (lambda rows: rows[1].update(absent="c"), "absent in line 2 .* got 'c'"),
+    "absent as numbers": (lambda rows: rows[1].update(absent=[3]), "absent in line 2 .* got .3."),
+    "late as numbers": (lambda rows: rows[1].update(late=[3]), "late in line 2 .* got .3."),
+    "late without a name": (
+        lambda rows: rows[2].update(late=[{"round": [1], "status": "late", "seconds": 1.0}]),
+        "late in line 3 ",
+    ),
+    "a round below 0 s": (lambda rows: rows[1].update(seconds=-5), "seconds in line 2 .* got -5"),
+    "a round of no number": (
+        lambda rows: rows[1].update(seconds=float("nan")),
+        "seconds in line 2 .* got nan",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_values_that_no_run_writes_are_refused_by_line(tmp_path, kind):
+    damage, message = DAMAGE[kind]
+    rows = make_rows(3)
+    damage(rows)
+    path = write(tmp_path, [])
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(ValueError, match=message):
+        read_log(tmp_path)
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), "soon", None])
+def test_an_answer_without_a_time_that_is_a_number_counts_and_is_said(tmp_path, seconds):
+    rows = make_rows(3)
+    change_asked(rows, seconds=seconds)
+    path = write(tmp_path, [])
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    log = read_log(tmp_path)
+    assert log.arrived.tolist() == [True, False] * 3
+    assert log.notes == ("1 answers have no time that is a number: only the answers count.",)
+
+
+@pytest.mark.parametrize("content", [b"", bytes(300), b"\x1f\x8b\x08" + bytes(range(1, 10))])
+def test_a_file_without_a_round_is_refused_by_name_and_size(tmp_path, content):
+    path = write(tmp_path, [])
+    path.write_bytes(content)
+    message = rf"rounds\.jsonl must hold at least one round, got {len(content)} bytes"
+    with pytest.raises(ValueError, match=message):
+        read_log(tmp_path)
+
+
+@pytest.mark.parametrize("content", [bytes(range(256)) * 4, b"\n\n", b"{}\n"])
+def test_a_file_of_something_else_is_refused_by_line(tmp_path, content):
+    path = write(tmp_path, [])
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"rounds\.jsonl must hold one round per line, got line 1"):
+        read_log(tmp_path)
+
+
+def test_line_ends_of_windows_are_read_where_no_checksum_forbids_it(tmp_path):
+    """A sealed line was changed, so it is refused; an old one has no checksum."""
+    path = write(tmp_path, make_rows(2))
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    with pytest.raises(ValueError, match=r"line 1: .*was changed"):
+        read_log(tmp_path)
+    path.write_text("".join(json.dumps(row) + "\r\n" for row in make_rows(2)))
+    assert read_log(tmp_path).num_rounds == 2

@@ -57,6 +57,8 @@ def test_a_client_that_is_always_rejected_is_asked_less_and_less(clock, tmp_path
     asked = [row["round"] for row in rows if any(a["client"] == "3" for a in row["asked"])]
     assert asked == [1, 2, 3, 6, 11]
     assert [row["round"] for row in rows if row.get("resting") == ["3"]] == [4, 5, 7, 8, 9, 10]
+    for row in rows:
+        assert row["absent"] == row.get("resting", [])
     assert [row["arrived"] for row in rows] == [3] * 11
 
 

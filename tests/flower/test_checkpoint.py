@@ -144,6 +144,8 @@ def test_a_run_of_version_0_1_0_goes_on_and_ends_as_one_that_was_not_stopped(clo
     shutil.copytree(OLD_FOLDERS / "flower-unfinished", folder)
     continued = play(federation(clock, 6, fails), folder, resume=True)
     uninterrupted = play(federation(clock, 6, fails), tmp_path / "new")
+    for row in (*continued[2], *uninterrupted[2]):
+        row.pop("absent", None)  # version 0.1.0 did not record who was away
     assert_alike(continued, uninterrupted)
 
 

@@ -118,6 +118,9 @@ def test_a_row_counts_what_is_known_and_has_more_keys_only_where_there_is_more_t
     more = row_of(7, None, troubles=["t"], paused=2.34567, resting=["z"], error="e")
     told = {name: more[name] for name in ("trouble", "paused", "resting", "error")}
     assert told == {"trouble": ["t"], "paused": 2.346, "resting": ["z"], "error": "e"}
+    assert "absent" not in row
+    assert row_of(7, None, absent=["z"])["absent"] == ["z"]
+    assert "absent" not in row_of(7, None, absent=[str(number) for number in range(201)])
 
 
 def test_more_than_two_hundred_probabilities_are_summarised():

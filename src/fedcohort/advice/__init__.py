@@ -9,7 +9,8 @@ from fedcohort.advice.log import FederationLog
 from fedcohort.advice.played import Description, play_description
 from fedcohort.advice.replays import Replayed, replay
 from fedcohort.advice.sources import read_log
-from fedcohort.advice.text import Sentence, sentences
+from fedcohort.advice.text import sentences
+from fedcohort.advice.wording import Sentence
 
 __all__ = [
     "Advice",

@@ -16,18 +16,18 @@ from fedcohort.advice.estimates import (
     bootstrap_weights,
     ratio_interval,
 )
-from fedcohort.advice.fitted import fitted_world, resampled_world
+from fedcohort.advice.fitted import draw_rates, fitted_world, resampled_world
 from fedcohort.advice.log import FederationLog
 from fedcohort.advice.persistence import Persistence, estimate_persistence
 from fedcohort.advice.rates import Rates, estimate_rates
 from fedcohort.advice.rules import RuleAdvice, advise_rule
+from fedcohort.advice.selector_play import world_size
 from fedcohort.advice.selectors import (
     CANDIDATES,
     FAIR,
     UNIFORM,
     SelectorAdvice,
     advise_selector,
-    world_size,
 )
 from fedcohort.advice.settings import comparison_settings, flower_snippet, settings_text
 from fedcohort.advice.together import Together, estimate_together
@@ -35,7 +35,7 @@ from fedcohort.advice.waste import Waste, measure_waste
 from fedcohort.checks import check_int, check_range
 from fedcohort.rng import stream
 
-LEAST_ROUNDS = 10
+LEAST_ROUNDS = 5
 RESAMPLES = 400
 LEAST_AFTER_CHANGE = 20  # rounds after a change that suffice to forget what was before
 SHORTEST, LONGEST = 100, 400  # rounds to play ahead
@@ -133,7 +133,7 @@ def advise(
         on_step: Called with a few words before each part of the work.
 
     Raises:
-        ValueError: If the log has fewer than 10 rounds, or an option does not fit it.
+        ValueError: If the log has fewer than 5 rounds, or an option does not fit it.
 
     Examples:
         >>> from fedcohort.advice.played import Description, play_description
@@ -176,25 +176,32 @@ def advise(
     ahead = options.rounds or int(np.clip(used.num_rounds, SHORTEST, LONGEST))
     rounds, runs = world_size(used.num_clients, ahead)
     worlds = stream(options.seed, "advice", "worlds")
-    fitted = fitted_world(rates, persistence, together, rounds, runs, worlds)
-    resampled = resampled_world(used, rates.mean, persistence, block, rounds, runs, worlds)
+    drawn = draw_rates(rates, runs, worlds)
+    fitted = fitted_world(drawn, persistence, together, rounds, worlds)
+    resampled = resampled_world(used, drawn, persistence, block, rounds, worlds)
+    sizes = stream(options.seed, "advice", "cohort")
+    cohort = advise_cohort(used, fitted, durations, sizes, options.needed)
+    size = min(cohort.recommended or used.num_clients, used.num_clients)
+    # Selectors are compared with the cohort that is recommended.
     selector = advise_selector(
         fitted,
         resampled,
-        min(used.cohort, used.num_clients),
+        size,
         used.num_rounds,
         options.selectors,
         options.fair,
         rates.mean,
+        may_have_changed=change.is_possible and used is log,
+        present=log.selector,
     )
-    sizes = stream(options.seed, "advice", "cohort")
-    cohort = advise_cohort(used, fitted, durations, sizes, options.needed)
     rule = advise_rule(used.num_clients, options.model_bytes)
 
-    size = used.cohort if options.needed is None else cohort.ask or used.num_clients
-    chosen = log.deadline
+    chosen = used.deadline
+    to_try = None
     if deadline is not None and deadline.is_said:
         chosen = deadline.best
+    elif deadline is not None and deadline.is_better:
+        to_try = deadline.best
     compared = tuple(dict.fromkeys((UNIFORM, selector.best)))
     settings = comparison_settings(
         used,
@@ -202,6 +209,7 @@ def advise(
         persistence,
         durations,
         selectors=compared,
+        rule=rule.best,
         cohort=size,
         deadline=chosen,
     )
@@ -220,12 +228,15 @@ def advise(
         selector=selector,
         rule=rule,
         settings=settings,
-        settings_toml=settings_text(settings, log),
+        settings_toml=settings_text(settings, log, cohort.enough),
         snippet=flower_snippet(
             selector=selector.best,
             rule=rule.best,
             cohort=size,
             clients=used.num_clients,
             deadline=chosen,
+            enough=cohort.enough,
+            is_guess=not selector.is_said and selector.best != selector.present,
+            to_try=to_try,
         ),
     )

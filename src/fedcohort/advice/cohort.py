@@ -10,6 +10,8 @@ from fedcohort.advice.log import FederationLog
 from fedcohort.arrays import Bools
 
 CONFIDENCE = 0.9  # share of the rounds that must have enough answers
+SAVING = 0.05  # share of the seconds that closing early must save
+SLOW_SHARE = 0.8  # share of their answers that slow clients must keep if rounds close early
 
 
 @dataclass(frozen=True)
@@ -17,15 +19,17 @@ class CohortAdvice:
     """How many clients to ask.
 
     Attributes:
-        needed: Answers per round that are wanted.
+        needed: Answers per round that are wanted; if nobody said so, about the present mean.
         present: Clients asked per round now.
         enough_now: Share of the recorded rounds that had as many answers.
         ask: Clients to ask, so that nine of ten rounds have enough; None if all do not suffice.
         wasted: Answers per round beyond those needed, on average.
-        seconds_now: Seconds of a round that waits for everybody until the deadline.
+        seconds_now: Seconds of a round that asks so many and waits for all until the deadline.
         seconds_early: Seconds of a round that asks as many and closes with enough answers.
         slow_now: Share of the answers that come from the slower half, waiting for all.
         slow_early: The same if rounds close with enough answers.
+        is_wanted: Whether somebody said how many answers are wanted. If not, the recommendation is
+            to go on as now.
     """
 
     needed: int
@@ -37,6 +41,27 @@ class CohortAdvice:
     seconds_early: float = nan
     slow_now: float = nan
     slow_early: float = nan
+    is_wanted: bool = False
+
+    @property
+    def recommended(self) -> int | None:
+        """Clients to ask per round; None for all, which do not suffice."""
+        return self.ask if self.is_wanted else self.present
+
+    @property
+    def saves_time(self) -> bool:
+        """Whether closing with enough answers saves at least 5 % of the seconds."""
+        return self.seconds_early < (1 - SAVING) * self.seconds_now
+
+    @property
+    def enough(self) -> int | None:
+        """Answers at which a round should close; None if it should wait for everyone.
+
+        It should close early if that saves time, and slow clients keep four fifths of their share
+        of the answers.
+        """
+        keeps_slow = self.slow_early >= SLOW_SHARE * self.slow_now
+        return self.needed if self.is_wanted and self.saves_time and keeps_slow else None
 
     @property
     def factor(self) -> float:
@@ -72,16 +97,17 @@ def advise_cohort(
     sizes = np.where(has_enough.any(axis=1), has_enough.argmax(axis=1) + 1, log.num_clients + 1)
     ask = int(np.quantile(sizes, CONFIDENCE, method="higher"))
     if ask > log.num_clients:
-        return CohortAdvice(wanted, log.cohort, enough_now, None, nan)
+        return CohortAdvice(wanted, log.cohort, enough_now, None, nan, is_wanted=needed is not None)
     wasted = float(np.maximum(answers[:, ask - 1] - wanted, 0).mean())
     if durations is None or log.deadline is None:
-        return CohortAdvice(wanted, log.cohort, enough_now, ask, wasted)
+        return CohortAdvice(
+            wanted, log.cohort, enough_now, ask, wasted, is_wanted=needed is not None
+        )
 
     asked = order[:, :ask]
     times = np.where(in_order[:, :ask], durations.times(asked, rng), np.inf)
     times = np.where(in_order[:, :ask], np.minimum(times, log.deadline), np.inf)
     closing = np.minimum(np.sort(times, axis=1)[:, wanted - 1], log.deadline)
-    now = times[:, : log.cohort]
     is_slow = durations.log_median > np.median(durations.log_median)
     early = times <= closing[:, None]
     return CohortAdvice(
@@ -90,10 +116,11 @@ def advise_cohort(
         enough_now=enough_now,
         ask=ask,
         wasted=wasted,
-        seconds_now=float(np.minimum(now.max(axis=1), log.deadline).mean()),
+        seconds_now=float(np.minimum(times.max(axis=1), log.deadline).mean()),
         seconds_early=float(closing.mean()),
         slow_now=_share(np.isfinite(times), is_slow[asked]),
         slow_early=_share(early, is_slow[asked]),
+        is_wanted=needed is not None,
     )
 
 

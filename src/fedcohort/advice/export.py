@@ -57,7 +57,7 @@ def _selector(advice: SelectorAdvice) -> dict[str, Any]:
             rows[name] = {
                 "arrivals": float(played.arrivals.mean()),
                 "least_asked": played.least_asked,
-                "jain": played.jain,
+                "jain": float(played.jain.mean()),
             }
         values[world] = rows
     return values

@@ -15,29 +15,42 @@ from fedcohort.advice.together import Together
 from fedcohort.arrays import Bools, Floats, Ints
 
 
+def draw_rates(rates: Rates, runs: int, rng: np.random.Generator) -> Floats:
+    """Return rates that may be true of each client, for each run [S, K].
+
+    The second half of the runs has the rates of the first half again, so that what two such runs
+    share is what the rates do.
+
+    Args:
+        rates: How often clients answer.
+        runs: Number of runs, S, even.
+        rng: Source of randomness.
+    """
+    half = runs // 2
+    picks = rng.choice(len(rates.draws), size=half, replace=half > len(rates.draws))
+    return np.concatenate([rates.draws[picks], rates.draws[picks]])
+
+
 def fitted_world(
-    rates: Rates,
+    rates: Floats,
     persistence: Persistence,
     together: Together,
     rounds: int,
-    runs: int,
     rng: np.random.Generator,
 ) -> Bools:
     """Return who would answer in a world that is fitted to a log, [T, S, K].
 
-    Every run has rates drawn from what is known of them. A client's state lasts with the fitted
-    decay; clients that change it in one round share a part of their luck.
+    A client's state lasts with the fitted decay; clients that change it in one round share a part
+    of their luck.
 
     Args:
-        rates: How often clients answer.
+        rates: Rates of each run and client [S, K].
         persistence: How long failures last; taken as 0 unless it is certain.
         together: How alike the answers of a round are; taken as 0 unless it is certain.
         rounds: Number of rounds, T.
-        runs: Number of runs, S.
         rng: Source of randomness.
     """
-    picks = rng.choice(len(rates.draws), size=runs, replace=runs > len(rates.draws))
-    thresholds = normal_quantile(rates.draws[picks])
+    thresholds = normal_quantile(rates)
     decay = persistence.decay if persistence.is_certain else 0.0
     sees_state = float(np.sqrt(persistence.share)) if persistence.is_certain else 1.0
     common = 0.0
@@ -72,24 +85,24 @@ def resampled_world(
     persistence: Persistence,
     block: int,
     rounds: int,
-    runs: int,
     rng: np.random.Generator,
 ) -> Bools:
     """Return who would answer if the log's own rounds came again, [T, S, K].
 
     Blocks of rounds are drawn from the log. A client that was asked in such a round does what it
     did. Any other client does what it did in its nearest round, with the probability that this is
-    remembered, and else what it did in any of its rounds.
+    remembered, and else answers at its rate. What a client did in few rounds is no rate: worlds
+    made of it alone would have clients that differ more than they do.
 
     Args:
         log: The log.
-        rates: Rates [K], for clients that were never asked.
+        rates: Rates of each run and client [S, K].
         persistence: How long failures last.
         block: Rounds per block.
         rounds: Number of rounds, T.
-        runs: Number of runs, S.
         rng: Source of randomness.
     """
+    runs = len(rates)
     source = rng.integers(0, log.num_rounds, size=(runs, -(-rounds // block)))[:, :, None]
     source = (source + np.arange(block)).reshape(runs, -1)[:, :rounds] % log.num_rounds
 
@@ -99,17 +112,13 @@ def resampled_world(
     number = log.asked_of_client.astype(np.int64)
     start = np.cumsum(number) - number
     nearest, remembered = _nearest(log, times, start, number, persistence)
-    is_known = number > 0
-    last = np.maximum(len(answers) - 1, 0)
 
     world = np.empty((rounds, runs, log.num_clients), dtype=np.bool_)
     for round in range(rounds):
         rows = source[:, round]
-        draws = rng.random((runs, log.num_clients))
-        anywhere = np.minimum(start + (draws * number).astype(np.int64), last)
         keeps = rng.random((runs, log.num_clients)) < remembered[rows]
-        place = np.where(keeps, nearest[rows], anywhere)
-        world[round] = np.where(is_known, answers[place], draws < rates)
+        fresh = rng.random((runs, log.num_clients)) < rates
+        world[round] = np.where(keeps, answers[nearest[rows]], fresh)
     return world
 
 

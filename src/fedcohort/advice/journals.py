@@ -1,11 +1,14 @@
 """Read the journal of a Flower run as a log. Flower itself is not needed."""
 
 from collections.abc import Mapping, Sequence
-from math import isfinite, nan
+from dataclasses import replace
+from math import inf, isfinite, isnan, nan
 from pathlib import Path
 from typing import Any
 
-from fedcohort.advice.log import ARRIVED, FederationLog, Question, make_log
+from fedcohort.advice.broken import common_reasons
+from fedcohort.advice.log import ARRIVED, LATE_ANSWER, FederationLog, Question, make_log
+from fedcohort.checks import check_positive, check_range, shown
 from fedcohort.lab import folder as run_folder
 
 UNKNOWN = "unknown"  # the SuperLink had trouble; nobody knows what the client did
@@ -31,23 +34,33 @@ def read_journal(folder: Path) -> FederationLog:
     if not path.exists():
         raise ValueError(f"{path} must be the journal of a Flower run, got no such file")
     rows = run_folder.load_journal(folder)
+    if not rows:
+        size = path.stat().st_size
+        raise ValueError(f"{path} must hold at least one round, got {size} bytes without one")
+    for number, row in enumerate(rows, start=1):
+        _check_row(row, f"line {number} of {path}")
     about = run_folder.read_about(folder)
-    deadline = _number(about.get("deadline"))
+    fixed, deadlines = _deadlines(rows, about, path)
+    limits = deadlines or dict.fromkeys((row["round"] for row in rows), fixed or inf)
     notes = _note_cut_line(path, len(rows))
 
+    resolved = _resolved(rows)
     questions: list[Question] = []
     unknown = 0
-    unneeded = 0
+    unneeded = [0, 0]  # those of which it is known later, and the others
     strangers = []
     for row in rows:
         table = row["probabilities"]
         for asked in row["asked"]:
             if asked["status"] == UNKNOWN:
                 unknown += 1
-            elif asked["status"] == UNNEEDED:
-                unneeded += 1
             elif table is not None and asked["client"] not in table:
                 strangers.append(f"{asked['client']} in round {row['round']}")
+            elif asked["status"] == UNNEEDED:
+                entry = resolved.get((row["round"], asked["client"]))
+                unneeded[entry is None] += 1
+                if entry is not None:
+                    questions.append(_late_question(asked, entry, limits[row["round"]]))
             else:
                 questions.append(_question(row["round"], asked))
 
@@ -56,34 +69,104 @@ def read_journal(folder: Path) -> FederationLog:
             f"{unknown} questions whose answer is unknown, because the server had trouble, are "
             "left out."
         )
-    if unneeded:
+    if any(unneeded):
         notes.append(
-            f"{unneeded} questions are left out, because their rounds closed with enough answers "
-            "before these clients could answer."
+            f"{sum(unneeded)} clients were not waited for, because their rounds closed with enough "
+            f"answers: of {unneeded[0]} a later row says whether they answered, which counts; the "
+            f"other {unneeded[1]} are left out."
         )
     if strangers:
         notes.append(
             f"{len(strangers)} questions to clients that were none of their round's are left out, "
             f"the first to {strangers[0]}."
         )
-    notes += _forget_impossible_times(questions, rows, deadline)
-    lengths, odd_rounds = _round_lengths(rows, deadline)
+    untimed = sum(question.arrived and isnan(question.seconds) for question in questions)
+    if untimed:
+        notes.append(f"{untimed} answers have no time that is a number: only the answers count.")
+    notes += _forget_impossible_times(questions, rows, limits)
+    lengths, odd_rounds = _round_lengths(rows, limits)
     if odd_rounds:
         notes.append(
             f"The length of {odd_rounds} rounds is more than twice the deadline, as if a clock had "
             "jumped: these lengths are left out."
         )
     names, note = _names(rows, about, questions)
-    return make_log(
+    available, absence_note = _available(rows)
+    log = make_log(
         str(folder),
         questions,
         names=names,
         round_seconds=lengths,
-        deadline=deadline,
+        deadline=fixed,
+        deadlines=deadlines,
         selector=_word(about.get("selector")),
-        available=_available(rows),
-        notes=(*notes, *note),
+        available=available,
+        notes=(*notes, *note, *absence_note),
     )
+    everyone = (asked for row in rows for asked in row["asked"])
+    return replace(log, rejections=common_reasons(everyone))
+
+
+def _check_row(row: Row, where: str) -> None:
+    """Refuse a client that is asked twice, and lists and probabilities that are none."""
+    seen = set()
+    for asked in row["asked"]:
+        name = asked["client"]
+        if name in seen:
+            raise ValueError(f"asked in {where} must name a client once, got {name!r} twice")
+        seen.add(name)
+        if asked.get("inclusion") is not None:
+            check_range(f"inclusion of {name} in {where}", asked["inclusion"], 0, 1)
+    absent = row.get("absent", [])
+    if not isinstance(absent, list) or not all(isinstance(name, str) for name in absent):
+        raise ValueError(f"absent in {where} must be a list of names, got {shown(absent)}")
+    late = row.get("late", [])
+    if not isinstance(late, list) or not all(_is_late_entry(entry) for entry in late):
+        raise ValueError(
+            f"late in {where} must be a list of clients with round, status and seconds, "
+            f"got {shown(late)}"
+        )
+
+
+def _is_late_entry(entry: Any) -> bool:
+    kinds = {"round": int, "client": str, "status": str, "seconds": int | float}
+    if not isinstance(entry, dict):
+        return False
+    return all(isinstance(entry.get(name), kind) for name, kind in kinds.items())
+
+
+def _deadlines(
+    rows: Sequence[Row], about: Row, path: Path
+) -> tuple[float | None, dict[int, float] | None]:
+    """Return the one deadline of all rounds, or that of each round if rows have their own."""
+    if not any("deadline" in row for row in rows):
+        return _number(about.get("deadline")), None
+    deadlines = {}
+    for number, row in enumerate(rows, start=1):
+        if "deadline" in row:
+            name = f"deadline in line {number} of {path}"
+            deadlines[row["round"]] = check_positive(name, row["deadline"])
+    return None, deadlines
+
+
+def _resolved(rows: Sequence[Row]) -> dict[tuple[int, str], Row]:
+    """Return what later rows say of clients that were not waited for, by round and client."""
+    resolved: dict[tuple[int, str], Row] = {}
+    for row in rows:
+        for entry in row.get("late", ()):
+            resolved[entry["round"], entry["client"]] = entry
+    return resolved
+
+
+def _late_question(asked: Row, entry: Row, limit: float) -> Question:
+    """Return the question to a client that answered, or did not, after its round had closed."""
+    question = _question(entry["round"], {**asked, "status": entry["status"]})
+    seconds = float(entry["seconds"])
+    if question.status == LATE_ANSWER:
+        question.arrived = seconds <= limit
+        question.seconds = seconds if question.arrived else nan
+        question.late = nan if question.arrived else 1.0
+    return question
 
 
 def _question(round: int, asked: Row) -> Question:
@@ -113,15 +196,15 @@ def _note_cut_line(path: Path, rows: int) -> list[str]:
 
 
 def _forget_impossible_times(
-    questions: Sequence[Question], rows: Sequence[Row], deadline: float | None
+    questions: Sequence[Question], rows: Sequence[Row], limits: Mapping[int, float]
 ) -> list[str]:
     """Forget answer times below 0 or longer than their round, and say how many there were."""
     longest = {row["round"]: float(row["seconds"]) + SLACK for row in rows}
     count = 0
     for question in questions:
-        limit = longest[question.round]
-        if deadline is not None:
-            limit = min(limit, deadline + SLACK)
+        limit = limits.get(question.round, inf) + SLACK
+        if question.status != LATE_ANSWER:
+            limit = min(limit, longest[question.round])
         if isfinite(question.seconds) and not 0 <= question.seconds <= limit:
             question.seconds = nan
             count += 1
@@ -133,12 +216,14 @@ def _forget_impossible_times(
     ]
 
 
-def _round_lengths(rows: Sequence[Row], deadline: float | None) -> tuple[dict[int, float], int]:
+def _round_lengths(
+    rows: Sequence[Row], limits: Mapping[int, float]
+) -> tuple[dict[int, float], int]:
     lengths = {}
     odd = 0
     for row in rows:
         seconds = float(row["seconds"])
-        if deadline is not None and seconds > 2 * deadline + SLACK:
+        if seconds > 2 * limits.get(row["round"], inf) + SLACK:
             seconds = nan
             odd += 1
         lengths[row["round"]] = seconds
@@ -165,16 +250,30 @@ def _names(
     return tuple(names), []
 
 
-def _available(rows: Sequence[Row]) -> dict[int, set[str]] | None:
-    """Return who could be asked in each round; None if a row does not say."""
+def _available(rows: Sequence[Row]) -> tuple[dict[int, set[str]] | None, list[str]]:
+    """Return who could be asked in each round, None if a row does not say, and a note.
+
+    A selector may give a client that is there the probability 0. So rows name the absent; in those
+    of older versions nobody but the probabilities can tell.
+    """
     available = {}
+    guessed = 0
     for row in rows:
         table = row["probabilities"]
         if table is None:
-            return None
-        present = {client for client, probability in table.items() if probability > 0}
-        available[row["round"]] = present
-    return available
+            return None, []
+        absent = row.get("absent")
+        if absent is None:
+            absent = [client for client, probability in table.items() if probability <= 0]
+            guessed += len(absent)
+        available[row["round"]] = set(table).difference(absent)
+    if not guessed:
+        return available, []
+    note = (
+        f"Older rows of the journal do not say who was absent: {guessed} times a client with the "
+        "probability 0 counts as absent."
+    )
+    return available, [note]
 
 
 def _number(value: Any) -> float | None:

@@ -3,7 +3,8 @@
 All readers make this one object, and everything that advises reads it.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +14,7 @@ from fedcohort.advice.estimates import sum_by
 from fedcohort.arrays import Bools, Floats, Ints
 
 ARRIVED = "arrived"
+LATE_ANSWER = "late"  # an answer that came after its round had closed with enough others
 MOST_CLIENTS = 2000  # in tables [T, K]; of more, those that were asked most often
 
 
@@ -34,10 +36,14 @@ class FederationLog:
         status: What became of each question, in one word [n].
         round_seconds: How long each round took; nan if unknown [T].
         cohort: Clients asked in a round, the median over rounds.
-        deadline: Seconds after which the server stopped waiting; None if unknown.
+        deadline: Seconds after which the server stopped waiting, the median over rounds if they
+            differ; None if unknown.
         selector: Name of the selector that chose; None if unknown.
         available: Who could have been asked [T, K]; None if unknown.
         notes: What was repaired or left out when the log was read, one sentence each.
+        deadlines: The deadline of each round where rounds differ in it, infinite where there was
+            none [T]; None if all have the same.
+        rejections: Why the server rejected updates, by client, in the words of the journal.
     """
 
     source: str
@@ -56,6 +62,8 @@ class FederationLog:
     selector: str | None = None
     available: Bools | None = None
     notes: tuple[str, ...] = ()
+    deadlines: Floats | None = None
+    rejections: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def num_clients(self) -> int:
@@ -86,6 +94,19 @@ class FederationLog:
     def arrived_of_client(self) -> Floats:
         """How many answers of each client counted [K]."""
         return sum_by(self.client, self.arrived, self.num_clients)
+
+    @cached_property
+    def deadline_in_round(self) -> Floats:
+        """Seconds after which the server stopped waiting in each round, infinite if never [T]."""
+        if self.deadlines is not None:
+            return self.deadlines
+        return np.full(self.num_rounds, np.inf if self.deadline is None else self.deadline)
+
+    @property
+    def longest_deadline(self) -> float | None:
+        """The longest of the deadlines that are known; None if there is none."""
+        known = self.deadline_in_round[np.isfinite(self.deadline_in_round)]
+        return float(known.max()) if known.size else None
 
     @property
     def has_times(self) -> bool:
@@ -129,6 +150,7 @@ class FederationLog:
     def _between(self, first: int, end: int) -> "FederationLog":
         kept = (self.round >= first) & (self.round < end)
         available = None if self.available is None else self.available[first:end]
+        deadlines = None if self.deadlines is None else self.deadlines[first:end]
         return replace(
             self,
             rounds=self.rounds[first:end],
@@ -141,6 +163,8 @@ class FederationLog:
             status=self.status[kept],
             round_seconds=self.round_seconds[first:end],
             available=available,
+            deadline=_median(deadlines) if deadlines is not None else self.deadline,
+            deadlines=deadlines,
         )
 
 
@@ -167,6 +191,7 @@ def make_log(
     selector: str | None = None,
     available: dict[int, set[str]] | None = None,
     notes: tuple[str, ...] = (),
+    deadlines: dict[int, float] | None = None,
 ) -> FederationLog:
     """Return a log from its questions.
 
@@ -179,6 +204,7 @@ def make_log(
         selector: Name of the selector that chose.
         available: Who could have been asked in each round, by its number.
         notes: What was repaired or left out.
+        deadlines: The deadline of each round by its number, where rounds differ in it.
 
     Raises:
         ValueError: If nobody was asked.
@@ -194,6 +220,10 @@ def make_log(
         questions,
         key=lambda question: (question.round, position_of_client[question.client]),
     )
+    limits = None
+    if deadlines is not None:
+        limits = np.array([deadlines.get(round, np.inf) for round in rounds])
+        deadline = _median(limits)
     log = FederationLog(
         source=source,
         clients=clients,
@@ -211,9 +241,16 @@ def make_log(
         selector=selector,
         available=_availability(available, rounds, position_of_client),
         notes=notes,
+        deadlines=limits,
     )
     asked = log.asked_in_round[log.asked_in_round > 0]
     return replace(log, cohort=max(1, int(np.median(asked))))
+
+
+def _median(deadlines: Floats) -> float | None:
+    """Return the median of the deadlines that are known; None if none is."""
+    known = deadlines[np.isfinite(deadlines)]
+    return float(np.median(known)) if known.size else None
 
 
 def sort_names(names: set[str]) -> tuple[str, ...]:

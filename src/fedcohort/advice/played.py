@@ -71,7 +71,7 @@ class Description:
         if self.seconds is not None:
             check_positive("seconds", self.seconds)
             if self.deadline is None:
-                raise ValueError("deadline must be given with seconds, got none")
+                raise ValueError(f"deadline must be given with seconds={self.seconds:g}, got None")
 
 
 def play_description(description: Description) -> FederationLog:

@@ -8,16 +8,13 @@ share.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
 
 import numpy as np
 
-from fedcohort.advice.estimates import Interval, more_rounds, t975
-from fedcohort.arrays import Bools, Floats, Ints
-from fedcohort.lab.config_checks import check_needs_no_training
-from fedcohort.lab.simulation_result import collect
-from fedcohort.metrics import jain
-from fedcohort.selection.registry import Federation, make_selector
+from fedcohort.advice.estimates import Interval, more_rounds, normal_tail
+from fedcohort.advice.gains import gain_between, mean_and_doubt, played_difference
+from fedcohort.advice.selector_play import Played, can_play, play_selectors
+from fedcohort.arrays import Bools, Floats
 
 CANDIDATES = (
     "random",
@@ -31,26 +28,8 @@ CANDIDATES = (
 UNIFORM = "random"
 FAIR = 0.4  # share of its fair share that every fifth of the clients must be asked
 TOLERANCE = 0.05
-RUNS = 20
-FIFTHS = 5
-Z90 = 1.2816  # 90 % quantile of the normal distribution
-MOST_VALUES = 30_000_000  # entries of a world
-
-
-@dataclass(frozen=True, eq=False)
-class Played:
-    """What came of a selector in one of the worlds.
-
-    Attributes:
-        arrivals: Mean answers per round of each run [S].
-        least_asked: How often the fifth of the clients that is asked least is asked, over its
-            fair share. Fifths are made by how often clients answer.
-        jain: Jain's index of how often clients are asked.
-    """
-
-    arrivals: Floats
-    least_asked: float
-    jain: float
+Z95 = 1.6449  # 95 % quantile of the normal distribution
+RISK = 0.05  # the largest chance of losing more than 5 % with which something is said
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +41,15 @@ class SelectorAdvice:
         fitted: What came of each in the fitted world, by name.
         resampled: What came of each in the log's own rounds, by name.
         best: The recommended selector.
-        gain: Answers per round that it gets beyond uniform selection, in the fitted world.
-        resampled_gain: The same in the log's own rounds.
+        present: The selector of the log; None if it is unknown or cannot be played.
+        gain: Answers per round that the best gets beyond uniform selection, in the fitted world.
+        present_gain: Answers per round that it gets beyond the present selector.
+        resampled_gain: The gain beyond uniform selection in the log's own rounds.
         agrees: Whether both worlds recommend the same, or their gains overlap.
-        loss: How much it may lose against the best, at 90 % confidence.
-        is_said: Whether that is at most 5 %.
+        loss: How much it may lose against the best, at 95 % confidence.
+        risk: Chance that it loses more than 5 %, in the world where that is larger.
+        may_have_changed: Whether clients may have changed during the log.
+        is_said: Whether the risk is at most 5 %, and clients have not changed.
         more_rounds: Rounds that would tell; None if it is said or cannot be known.
         fair: Share of its fair share that every fifth of the clients must be asked.
     """
@@ -75,24 +58,30 @@ class SelectorAdvice:
     fitted: Mapping[str, Played]
     resampled: Mapping[str, Played]
     best: str
+    present: str | None
     gain: Interval
+    present_gain: Interval
     resampled_gain: Interval
     agrees: bool
     loss: float
+    risk: float
+    may_have_changed: bool
     is_said: bool
     more_rounds: int | None
     fair: float
 
+    def is_fair(self, name: str) -> bool:
+        """Return whether a selector asks every fifth of the clients often enough."""
+        return name == UNIFORM or self.fitted[name].least_asked >= self.fair
 
-def world_size(clients: int, rounds: int) -> tuple[int, int]:
-    """Return how many rounds and runs to play, so that a world fits the memory.
-
-    Args:
-        clients: Number of clients.
-        rounds: Rounds that one would like to play.
-    """
-    runs = int(np.clip(MOST_VALUES // (clients * rounds), 3, RUNS))
-    return min(rounds, max(20, MOST_VALUES // (clients * runs))), runs
+    def remark(self, name: str) -> str:
+        """Return what a table says of a selector: whether it runs now, or is too unfair."""
+        words = []
+        if name == self.present:
+            words.append("now")
+        if not self.is_fair(name):
+            words.append("too unfair")
+        return ", ".join(words)
 
 
 def advise_selector(
@@ -103,8 +92,12 @@ def advise_selector(
     names: Sequence[str] = CANDIDATES,
     fair: float = FAIR,
     rates: Floats | None = None,
+    may_have_changed: bool = False,
+    present: str | None = None,
 ) -> SelectorAdvice:
     """Return which selector to use.
+
+    A selector is recommended instead of the present one only if it gets more answers.
 
     Args:
         fitted: Who would answer in the fitted world [T, S, K].
@@ -114,128 +107,94 @@ def advise_selector(
         names: Selectors to compare; uniform selection is always among them.
         fair: Share of its fair share that every fifth of the clients must be asked.
         rates: Rates [K], for selectors that know them.
+        may_have_changed: Whether clients may have changed during the log: then neither world is
+            that of tomorrow.
+        present: The selector that chose so far, which is played too; None if it is unknown.
     """
-    names = tuple(dict.fromkeys((UNIFORM, *names)))
-    in_fitted = play_selectors(fitted, cohort, names, rates)
-    in_resampled = play_selectors(resampled, cohort, names, rates)
-    is_fair = {}
-    may_be_fair = {}
-    for name in names:
-        least = (in_fitted[name].least_asked, in_resampled[name].least_asked)
-        is_fair[name] = name == UNIFORM or min(least) >= fair
-        may_be_fair[name] = name == UNIFORM or max(least) >= fair
-    best = _best(in_fitted, is_fair)
-    other = _best(in_resampled, is_fair)
-    gain = difference(in_fitted[best].arrivals, in_fitted[UNIFORM].arrivals)
-    resampled_gain = difference(in_resampled[best].arrivals, in_resampled[UNIFORM].arrivals)
-    if best != UNIFORM and not gain.is_above(0.0):
-        best = UNIFORM
-        gain = resampled_gain = Interval(0.0, 0.0, 0.0)
+    if present is not None and not can_play(present, fitted.shape[-1], cohort, rates):
+        present = None
+    names = tuple(dict.fromkeys((UNIFORM, *names, *([present] if present else []))))
+    in_both = play_selectors(np.concatenate([fitted, resampled], axis=1), cohort, names, rates)
+    runs = fitted.shape[1]
+    in_fitted = {name: played.part(slice(None, runs)) for name, played in in_both.items()}
+    in_resampled = {name: played.part(slice(runs, None)) for name, played in in_both.items()}
+    best = _best(in_fitted, fair)
+    other = _best(in_resampled, fair)
+    rival = UNIFORM
+    if present is not None and in_fitted[present].least_asked >= fair:
+        rival = present
+    if best != rival and not played_difference(in_fitted, best, rival).is_above(0.0):
+        best = rival
 
-    loss = 0.0
-    for name, played in in_fitted.items():
-        if may_be_fair[name] and name != best:
-            loss = max(loss, _possible_lead(played, in_fitted[best], cohort, len(fitted)))
-    overlaps = gain.low <= resampled_gain.high and resampled_gain.low <= gain.high
-    is_said = loss <= TOLERANCE
+    risks = []
+    losses = []
+    for played in (in_fitted, in_resampled):
+        risk, loss = _judge(played, best, fair)
+        risks.append(risk)
+        losses.append(loss)
+    one = played_difference(in_fitted, best, UNIFORM)
+    two = played_difference(in_resampled, best, UNIFORM)
+    overlaps = one.low <= two.high and two.low <= one.high
+    loss = max(losses)
+    is_said = max(risks) <= RISK and not may_have_changed
     return SelectorAdvice(
         rounds=len(fitted),
         fitted=in_fitted,
         resampled=in_resampled,
         best=best,
-        gain=gain,
-        resampled_gain=resampled_gain,
+        present=present,
+        gain=gain_between(in_fitted, best, UNIFORM),
+        present_gain=gain_between(in_fitted, best, present or UNIFORM),
+        resampled_gain=gain_between(in_resampled, best, UNIFORM),
         agrees=best == other or overlaps,
         loss=loss,
+        risk=max(risks),
+        may_have_changed=may_have_changed,
         is_said=is_said,
-        more_rounds=None if is_said else more_rounds(log_rounds, loss, TOLERANCE),
+        more_rounds=None if is_said else _missing_rounds(log_rounds, loss, may_have_changed),
         fair=fair,
     )
 
 
-def play_selectors(
-    world: Bools, cohort: int, names: Sequence[str], rates: Floats | None = None
-) -> dict[str, Played]:
-    """Return what comes of selectors that meet the same rounds.
+def _missing_rounds(rounds: int, loss: float, may_have_changed: bool) -> int | None:
+    """Return how many more rounds would tell; after a change as many as there are again."""
+    missing = more_rounds(rounds, max(loss, TOLERANCE), TOLERANCE)
+    return max(missing or 0, rounds) if may_have_changed else missing
 
-    Args:
-        world: Who would answer [T, S, K].
-        cohort: Clients asked per round.
-        names: Names of selectors.
-        rates: Rates [K], for selectors that know them.
 
-    Raises:
-        ValueError: If a selector needs training, times or data sizes.
+def _judge(played: Mapping[str, Played], best: str, fair: float) -> tuple[float, float]:
+    """Return the chance that a selector loses more than 5 %, and what it may lose at 95 %.
+
+    It loses if another that is fair enough gets more answers, or if it is not fair enough itself.
     """
-    rounds, runs, clients = world.shape
-    played = {}
-    for name in names:
-        federation = Federation(
-            clients, cohort, rng=list(range(runs)), horizon=rounds, success_rates=rates
-        )
-        selector = make_selector(name, federation)
-        check_needs_no_training(name, selector)
-        result = collect(selector, iter(world), None, rounds=rounds, runs=runs)
-        played[name] = Played(
-            arrivals=result.successes.mean(axis=1),
-            least_asked=neglect(result.counts, world.mean(axis=0)),
-            jain=float(jain(result.counts).mean()),
-        )
-    return played
+    own = played[best]
+    risk = 0.0
+    loss = 0.0
+    if best != UNIFORM:
+        least, doubt = mean_and_doubt(own.neglected)
+        risk = _chance_above(fair - TOLERANCE - least, doubt)
+        loss = fair - least + Z95 * doubt
+    for name, other in played.items():
+        if name == best:
+            continue
+        is_fair = 1.0
+        if name != UNIFORM:
+            least, doubt = mean_and_doubt(other.neglected)
+            is_fair = _chance_above(least - fair, doubt)
+        scale = max(float(own.arrivals.mean()), 1e-9)
+        lead, doubt = mean_and_doubt((other.arrivals - own.arrivals) / scale)
+        risk = max(risk, is_fair * _chance_above(lead - TOLERANCE, doubt))
+        if is_fair > RISK:
+            loss = max(loss, lead + Z95 * doubt)
+    return risk, loss
 
 
-def neglect(counts: Ints, rates: Floats) -> float:
-    """Return how often the fifth that is asked least is asked, over its fair share.
-
-    Args:
-        counts: How often each client was asked [S, K].
-        rates: How often each client answers [S, K]; they decide who belongs to a fifth.
-
-    Examples:
-        >>> neglect(np.array([[1, 2, 3, 3, 6]]), np.array([[0.1, 0.2, 0.3, 0.4, 0.5]])) * 3
-        1.0
-    """
-    order = rates.argsort(axis=-1, kind="stable")
-    ranked = np.take_along_axis(counts, order, axis=-1).mean(axis=0)
-    fifths = np.array_split(ranked, min(FIFTHS, len(ranked)))
-    return float(min(part.mean() for part in fifths) / max(ranked.mean(), 1e-9))
+def _chance_above(mean: float, deviation: float) -> float:
+    """Return the chance that a normal number is above 0."""
+    return float(normal_tail(-mean / max(deviation, 1e-9)))
 
 
-def difference(one: Floats, other: Floats) -> Interval:
-    """Return the mean of paired differences with its 95 % interval.
-
-    Args:
-        one: Values of runs [S].
-        other: Values of the same runs [S].
-
-    Examples:
-        >>> difference(np.array([2.0, 3.0, 4.0]), np.array([1.0, 2.0, 3.0])).as_dict()
-        {'value': 1.0, 'low': 1.0, 'high': 1.0}
-    """
-    differences = one - other
-    mean = float(differences.mean())
-    if len(differences) < 2:
-        return Interval(mean, float("nan"), float("nan"))
-    margin = t975(len(differences) - 1) * float(differences.std(ddof=1)) / sqrt(len(differences))
-    return Interval(mean, mean - margin, mean + margin)
-
-
-def _possible_lead(other: Played, best: Played, cohort: int, rounds: int) -> float:
-    """Return by which share another selector may be ahead, at 90 % confidence.
-
-    Every run has rates of its own, as far as they are not known. What differs between runs beyond
-    the chance of their rounds is this doubt about the rates.
-    """
-    lead = other.arrivals - best.arrivals
-    chance = 0.0
-    for played in (other, best):
-        mean = float(played.arrivals.mean())
-        chance += mean * (1 - mean / cohort) / rounds
-    doubt = sqrt(max(0.0, float(lead.var(ddof=1)) - chance))
-    return (float(lead.mean()) + Z90 * doubt) / max(float(best.arrivals.mean()), 1e-9)
-
-
-def _best(played: Mapping[str, Played], is_fair: Mapping[str, bool]) -> str:
+def _best(played: Mapping[str, Played], fair: float) -> str:
     """Return the selector with the most answers among those that are fair enough."""
-    fair = [name for name in played if is_fair[name]]
-    return max(fair, key=lambda name: float(played[name].arrivals.mean()))
+    allowed = [name for name in played if name == UNIFORM or played[name].least_asked >= fair]
+    return max(allowed, key=lambda name: float(played[name].arrivals.mean()))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcohort.advice.broken import broken_clients
 from fedcohort.advice.durations import Durations
 from fedcohort.advice.log import FederationLog
 from fedcohort.advice.persistence import Persistence
@@ -14,6 +15,7 @@ from fedcohort.files import to_toml
 from fedcohort.lab.config import ComparisonConfig
 
 MOST_CLIENTS = 200  # of a comparison; the data of a small data set would not suffice for more
+MOST_NAMED = 3
 ROUNDS = 100
 SEEDS = 3
 
@@ -25,6 +27,7 @@ def comparison_settings(
     durations: Durations | None,
     *,
     selectors: Sequence[str],
+    rule: str = "normalised",
     cohort: int,
     deadline: float | None,
     dataset: str = "digits",
@@ -42,6 +45,7 @@ def comparison_settings(
         persistence: How long failures last.
         durations: How long answers take; None leaves times out.
         selectors: Selectors to compare.
+        rule: Aggregation rule.
         cohort: Clients to ask per round.
         deadline: Deadline in seconds; None leaves times out.
         dataset: Data set to train on.
@@ -60,7 +64,7 @@ def comparison_settings(
         "model": model,
         "selectors": tuple(selectors),
         "partitions": ("iid", "primary-label"),
-        "aggregations": ("normalised",),
+        "aggregations": (rule,),
         "clients": clients,
         "cohort": max(1, min(clients, round(cohort * clients / log.num_clients))),
         "rounds": rounds,
@@ -81,12 +85,13 @@ def comparison_settings(
     return settings
 
 
-def settings_text(settings: dict[str, Any], log: FederationLog) -> str:
+def settings_text(settings: dict[str, Any], log: FederationLog, enough: int | None = None) -> str:
     """Return settings as TOML, with a comment that says where they come from.
 
     Args:
         settings: Settings of a comparison.
         log: The log that they were made from.
+        enough: Answers at which a round should close; None waits for all.
     """
     lines = [
         f"# Made from {_one_line(log.source)} by `fedcohort advise`: train in a world like it with"
@@ -94,11 +99,24 @@ def settings_text(settings: dict[str, Any], log: FederationLog) -> str:
     lines.append("# `fedcohort compare --config settings.toml`. Put in your own dataset and model.")
     if settings["clients"] < log.num_clients:
         lines.append(f"# {settings['clients']} clients stand for {log.num_clients}.")
+    broken = [_one_line(log.clients[place]) for place in broken_clients(log)]
+    if broken:
+        lines.append(f"# Among the lowest rates: {_few(broken)}, whose updates were all rejected.")
+    if enough is not None:
+        lines.append(f"# `compare` waits for all clients; only Flower closes with answer {enough}.")
     return "\n".join(lines) + "\n" + to_toml(settings)
 
 
 def flower_snippet(
-    *, selector: str, rule: str, cohort: int, clients: int, deadline: float | None
+    *,
+    selector: str,
+    rule: str,
+    cohort: int,
+    clients: int,
+    deadline: float | None,
+    enough: int | None = None,
+    is_guess: bool = False,
+    to_try: float | None = None,
 ) -> str:
     """Return the strategy to paste into a Flower server app.
 
@@ -108,30 +126,45 @@ def flower_snippet(
         cohort: Clients to ask per round.
         clients: Number of clients.
         deadline: Deadline in seconds; None if nothing is known.
+        enough: Answers at which a round should close; None waits for all.
+        is_guess: Whether the selector cannot be said for certain.
+        to_try: A deadline that is better than this one, but perhaps not the best.
     """
+    remark = "  # a guess: the log does not tell for certain" if is_guess else ""
     time = "60.0,  # seconds; the log does not say how long answers take"
     if deadline is not None:
         time = f"{deadline:.4g},  # seconds"
-    return (
-        "from flwr.serverapp.strategy import FedAvg\n"
-        "\n"
-        "from fedcohort.flower import CohortStrategy\n"
-        "\n"
-        "strategy = CohortStrategy(\n"
-        "    FedAvg(fraction_evaluate=0.0),\n"
-        f'    "{selector}",\n'
-        f"    cohort_size={cohort},\n"
-        f"    num_clients={clients},\n"
-        f"    deadline={time}\n"
-        f'    aggregation="{rule}",\n'
-        '    folder="state",\n'
-        ")\n"
-    )
+    if to_try is not None:
+        time += f"; try {to_try:.3g}"
+    lines = [
+        "from flwr.serverapp.strategy import FedAvg",
+        "",
+        "from fedcohort.flower import CohortStrategy",
+        "",
+        "strategy = CohortStrategy(",
+        "    FedAvg(fraction_evaluate=0.0),",
+        f'    "{selector}",{remark}',
+        f"    cohort_size={cohort},",
+        f"    num_clients={clients},",
+        f"    deadline={time}",
+        f'    aggregation="{rule}",',
+        '    folder="state",',
+        ")",
+    ]
+    if enough is not None:
+        lines.insert(8, f"    enough={enough},  # a round closes with this many valid answers")
+    return "\n".join(lines) + "\n"
 
 
 def _total_spread(durations: Durations) -> float:
     """Return the spread of times over answers and clients; `compare` has one for both."""
     return float(np.hypot(durations.spread, durations.log_median.std()))
+
+
+def _few(names: Sequence[str]) -> str:
+    if len(names) > MOST_NAMED:
+        return f"{len(names)} clients"
+    return ", ".join(names)
 
 
 def _one_line(text: str) -> str:

@@ -25,7 +25,7 @@ def read_log(
     *,
     cohort: int | None = None,
     deadline: float | None = None,
-    round_seconds: float = ROUND_SECONDS,
+    round_seconds: float | None = None,
     selector: str | None = None,
 ) -> FederationLog:
     """Return the log of a federation, whatever recorded it.
@@ -36,44 +36,62 @@ def read_log(
             with the header `client,on,off`.
         cohort: Clients asked per round, for a trace.
         deadline: Seconds after which the server stopped waiting, for a CSV log.
-        round_seconds: Length of a round, for a trace.
+        round_seconds: Length of a round, for a trace; by default 60.
         selector: Whose run to read, for a folder of `compare`; by default the first.
 
     Raises:
-        ValueError: If the source is none of these, or cannot be read.
+        ValueError: If the source is none of these, cannot be read, or says itself what is given.
     """
-    if deadline is not None:
-        check_positive("deadline", deadline)
-    if cohort is not None:
-        check_int("cohort", cohort, 1)
+    given: dict[str, float | str | None] = {
+        "cohort": None if cohort is None else check_int("cohort", cohort, 1),
+        "deadline": None if deadline is None else check_positive("deadline", deadline),
+        "round_seconds": round_seconds,
+        "selector": selector,
+    }
     if source.is_dir():
-        return _read_folder(source, selector)
+        return _read_folder(source, given)
     if source.name == FLOWER_JOURNAL:
+        _check_given(given, (), source, "the journal of a Flower run")
         return read_journal(source.parent)
     check_file(source)
     header = read_lines(source, "a header")[0]
     if is_log_header(header):
+        _check_given(given, ("deadline",), source, "a log in CSV")
         return read_csv_log(source, deadline)
     if tuple(cell.strip() for cell in header.split(",")) == TRACE_COLUMNS:
-        return play_trace(source, cohort, round_seconds)
+        _check_given(given, ("cohort", "round_seconds"), source, "a trace")
+        return play_trace(source, cohort, round_seconds or ROUND_SECONDS)
     raise ValueError(
         f"{source}, line 1: must be {','.join(COLUMNS)}[,{OPTIONAL}] (a log) or "
         f"{','.join(TRACE_COLUMNS)} (a trace), got {header[:100]!r}"
     )
 
 
-def _read_folder(folder: Path, selector: str | None) -> FederationLog:
+def _read_folder(folder: Path, given: dict[str, float | str | None]) -> FederationLog:
     kind = detect_kind(folder)
     if kind is Kind.FLOWER:
+        _check_given(given, (), folder, "a Flower run")
         return read_journal(folder)
     if kind is Kind.COMPARISON:
-        return read_comparison(folder, selector)
+        _check_given(given, ("selector",), folder, "a run of compare")
+        selector = given["selector"]
+        return read_comparison(folder, None if selector is None else str(selector))
     if kind is Kind.SIMULATION:
+        _check_given(given, (), folder, "a run of simulate")
         return play_simulation(folder)
     raise ValueError(
         "source must be a folder of a Flower run, of compare or of simulate, a CSV log or a "
         f"trace, got {folder}"
     )
+
+
+def _check_given(
+    given: dict[str, float | str | None], used: tuple[str, ...], source: Path, what: str
+) -> None:
+    """Refuse values that a source says itself, instead of ignoring them."""
+    for name, value in given.items():
+        if value is not None and name not in used:
+            raise ValueError(f"{name} must be left out for {what}, {source}, got {value!r}")
 
 
 def read_comparison(folder: Path, selector: str | None = None) -> FederationLog:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedcohort.advice.estimates import Interval, ratio_interval, sum_by
+from fedcohort.advice.estimates import UNKNOWN, Interval, ratio_interval, sum_by
 from fedcohort.advice.log import FederationLog
 from fedcohort.arrays import Floats
 
@@ -31,6 +31,8 @@ def estimate_together(log: FederationLog, rates: Floats, weights: Floats, block:
         weights: Resamples of the rounds [B, T].
         block: Rounds per block of the resamples.
     """
+    if log.arrived.all() or not log.arrived.any():
+        return Together(UNKNOWN, is_certain=False)  # without two outcomes nothing can differ
     own = np.clip(rates[log.client], 0.02, 0.98)
     scores = (log.arrived - own) / np.sqrt(own * (1 - own))
     sums = sum_by(log.round, scores, log.num_rounds)

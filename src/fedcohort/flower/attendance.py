@@ -42,6 +42,23 @@ def find_available(
     return np.array(available, dtype=np.int64), names
 
 
+def find_absent(registry: ClientRegistry, available: Ints | None) -> list[str]:
+    """Return the names of known clients that cannot be asked.
+
+    Args:
+        registry: The clients.
+        available: Indices of those who can be asked; None if all can.
+    """
+    if available is None:
+        return []
+    there = set(available.tolist())
+    absent = []
+    for index, client in enumerate(registry.clients):
+        if client and index not in there:
+            absent.append(client.name)
+    return absent
+
+
 def _find_resting(
     registry: ClientRegistry, back_off: BackOff, server_round: int, there: list[int]
 ) -> list[int]:

@@ -28,6 +28,7 @@ class AskedCohort:
         started_at: When the round began.
         paused: Seconds that the run paused before the round.
         resting: Names of clients that are not asked because they were rejected too often.
+        absent: Names of known clients that cannot be asked, those that rest among them.
         judged: Verdicts on the replies that came so far, by message id.
         is_closed: Whether enough clients have answered, so that the others are not waited for.
     """
@@ -39,6 +40,7 @@ class AskedCohort:
     started_at: float
     paused: float
     resting: list[str]
+    absent: list[str]
     judged: dict[str, Verdict] = field(default_factory=dict)
     is_closed: bool = False
 

@@ -64,6 +64,7 @@ def round_row(
     error: str = "",
     deadline: float | None = None,
     late: Sequence[dict[str, Any]] = (),
+    absent: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """Return a round as the journal holds it.
 
@@ -86,6 +87,8 @@ def round_row(
         deadline: Seconds that the round might take; in the row only if rounds differ in it.
         late: What came since the last row of clients that their rounds had not waited for; in the
             row only if something did.
+        absent: Names of known clients that could not be asked; in the row unless it is None. More
+            than 200 are left out.
     """
     asked = []
     for name, probability, verdict in zip(clients, inclusion, verdicts, strict=True):
@@ -126,6 +129,8 @@ def round_row(
         row["deadline"] = round(deadline, 3)
     if late:
         row["late"] = list(late)
+    if absent is not None and len(absent) <= MOST_PROBABILITIES:
+        row["absent"] = list(absent)
     return row
 
 

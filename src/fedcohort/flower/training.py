@@ -10,7 +10,7 @@ from flwr.serverapp import Grid
 
 from fedcohort.arrays import Floats, Ints
 from fedcohort.flower.aggregator import Aggregate, Aggregator
-from fedcohort.flower.attendance import find_available
+from fedcohort.flower.attendance import find_absent, find_available
 from fedcohort.flower.availability import wait_for_enough
 from fedcohort.flower.backoff import BackOff
 from fedcohort.flower.clients import ClientRegistry
@@ -154,8 +154,9 @@ class Training:
         messages = self.inner.train_messages(server_round, arrays, config, grid, nodes)
 
         model = model_from_record(arrays)
+        absent = find_absent(self.registry, available)
         self._asked = AskedCohort(
-            cohort, messages, model, probabilities, started_at, paused, resting
+            cohort, messages, model, probabilities, started_at, paused, resting, absent
         )
         return messages
 
@@ -279,6 +280,7 @@ class Training:
             error=error,
             deadline=None if self.deadlines.is_fixed else self.deadlines.current,
             late=self.unneeded.take_rows(),
+            absent=asked.absent,
         )
         self.journal.write(row)
         if self.on_row is not None:

@@ -1,0 +1,116 @@
+"""What to do about deadline, selector and aggregation, in one line, and how sure that is."""
+
+from fedcohort.advice.advisor import Advice
+from fedcohort.advice.deadline import DeadlineAdvice
+from fedcohort.advice.rules import FOUND
+from fedcohort.advice.selectors import UNIFORM, SelectorAdvice
+from fedcohort.reports.words import signed
+
+ACCURACY = (
+    f"More answers are not more accuracy: in {FOUND['cases']} cases of our study no selector beat "
+    "uniform selection for certain."
+)
+
+
+def headline(advice: Advice) -> str:
+    """Return what to keep, to change or to try: deadline, selector and rule.
+
+    Args:
+        advice: The advice.
+    """
+    parts = [_deadline(advice.deadline), _selector(advice.selector)]
+    parts.append(
+        f"aggregate with the {advice.rule.best} rule "
+        f"(the paper rule lost {FOUND['paper-points']} points)"
+    )
+    text = "; ".join(part for part in parts if part)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def caveats(advice: Advice) -> list[str]:
+    """Return why the headline is not certain, what it costs, and what it does not promise.
+
+    Args:
+        advice: The advice.
+    """
+    said = []
+    if advice.deadline is not None:
+        said.append(_deadline_caveat(advice.deadline))
+    if not advice.selector.is_said:
+        said.append(
+            f"That {_name(advice.selector.best)} is the best selector is not certain: "
+            f"{why_unsure(advice)}."
+        )
+    return [*(text for text in said if text), ACCURACY]
+
+
+def why_unsure(advice: Advice) -> str:
+    """Return why it is not certain that the recommended selector is the best.
+
+    Args:
+        advice: The advice.
+    """
+    if advice.selector.may_have_changed:
+        return f"clients may have changed during the log (p = {advice.change.p_value:.2g})"
+    risk = 100 * advice.selector.risk
+    return f"the chance that it loses more than 5 % against the best is {risk:.0f} %"
+
+
+def describe_gain(found: DeadlineAdvice, present: str) -> str:
+    """Return how much more the recommended deadline gets than the present one.
+
+    Args:
+        found: What other deadlines get.
+        present: The present deadline in words.
+    """
+    gain = found.gain
+    return (
+        f"{found.best:.3g} s gets {gain.value:.2f} times ({gain.low:.2f} to {gain.high:.2f}) as "
+        f"many answers a minute as {present}"
+    )
+
+
+def _deadline(found: DeadlineAdvice | None) -> str:
+    if found is None:
+        return ""
+    gain = f"({found.gain.value:.2f} times as many answers a minute)"
+    if found.is_better and found.is_said:
+        return f"change the deadline to {found.best:.3g} s {gain}"
+    if found.is_better:
+        return f"try a deadline of {found.best:.3g} s {gain}"
+    if found.present is not None:
+        return f"keep the deadline of {found.present:.3g} s"
+    if found.is_said:
+        return f"set the deadline to {found.best:.3g} s"
+    return f"try a deadline of {found.best:.3g} s"
+
+
+def _deadline_caveat(found: DeadlineAdvice) -> str:
+    only = "only " if found.least_kept < found.keep else ""
+    least = f"the slowest client keeps {only}{100 * found.least_kept:.0f} % of its answers"
+    if found.is_better:
+        text = describe_gain(found, f"{found.present:.3g} s")
+        doubt = "" if found.is_said else ", but may not be the best"
+        return f"{text}{doubt}; {least}."
+    if found.is_said or found.present is None:
+        return ""
+    return f"More rounds would tell whether {found.best:.3g} s is better; {least} then."
+
+
+def _selector(found: SelectorAdvice) -> str:
+    arrivals = float(found.fitted[found.best].arrivals.mean())
+    answers = f"{arrivals:.2f} answers per round"
+    if found.best == found.present:
+        if found.best == UNIFORM:
+            return f"keep uniform selection ({answers})"
+        uniform = float(found.fitted[UNIFORM].arrivals.mean())
+        return f"keep {found.best} ({answers}, uniform selection would get {uniform:.2f})"
+    verb = "change to" if found.is_said else "try"
+    if found.present is None and found.best == UNIFORM:
+        return f"{verb} uniform selection ({answers})"
+    gain = f"{signed(found.present_gain.value, 2)} answers per round"
+    return f"{verb} {_name(found.best)} ({gain} over {_name(found.present or UNIFORM)})"
+
+
+def _name(selector: str) -> str:
+    return "uniform selection" if selector == UNIFORM else selector

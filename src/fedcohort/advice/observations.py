@@ -1,0 +1,167 @@
+"""What a log shows, in sentences."""
+
+from math import isfinite, isnan
+
+import numpy as np
+
+from fedcohort.advice.advisor import Advice
+from fedcohort.advice.broken import LEAST_ASKED, MOST_NAMED, broken_clients, describe_broken
+from fedcohort.advice.change import LEAST_ROUNDS as LEAST_FOR_CHANGE
+from fedcohort.advice.change import LEVEL
+from fedcohort.advice.durations import Durations
+from fedcohort.advice.estimates import plain
+from fedcohort.advice.wording import Sentence, count_reasons, number, percent
+
+
+def describe_log(advice: Advice) -> list[Sentence]:
+    """Return what the log shows; all numbers rest on the rounds that are used.
+
+    Args:
+        advice: The advice.
+    """
+    used = advice.used
+    success = advice.success
+    said = []
+    if used is not advice.log:
+        said.append(_changing(advice))  # it says on which rounds all other numbers rest
+    said.append(
+        Sentence(
+            "seen",
+            f"In {used.num_rounds} rounds {len(used.round)} questions went to {used.num_clients} "
+            f"clients, {used.cohort} per round; {percent(success)} were answered in time.",
+            numbers=plain({"success": success}),
+        )
+    )
+    broken = broken_clients(used)
+    others = np.delete(advice.rates.mean, broken)
+    if not others.size:
+        others = advice.rates.mean
+    low = others.min()
+    high = others.max()
+    spread = advice.rates.spread
+    who = "The other clients" if broken else "Clients"
+    for text in describe_broken(used):
+        said.append(Sentence("seen", text, numbers={"clients": len(broken)}))
+    said.append(
+        Sentence(
+            "seen",
+            f"{who} answer between {100 * low:.0f} % and {100 * high:.0f} % of the time "
+            f"(standard deviation {number(spread, 2)}).",
+            numbers=plain({"lowest": low, "highest": high, "spread": spread}),
+        )
+    )
+    silent = _silent(advice)
+    if silent is not None:
+        said.append(silent)
+    said += [_lasting(advice), _shared(advice)]
+    if used is advice.log:
+        said.append(_changing(advice))
+    said.append(_wasted(advice))
+    if advice.durations is not None:
+        said.append(_times(advice.durations))
+    return said
+
+
+def _silent(advice: Advice) -> Sentence | None:
+    """Name the clients that were asked several times and never answered in time, and why."""
+    used = advice.used
+    names = []
+    is_silent = (used.arrived_of_client == 0) & (used.asked_of_client >= LEAST_ASKED)
+    is_silent[broken_clients(used)] = False
+    for place in np.flatnonzero(is_silent):
+        words, counts = np.unique(used.status[used.client == place], return_counts=True)
+        reasons = "; ".join(count_reasons(dict(zip(words.tolist(), counts.tolist(), strict=True))))
+        names.append(f"{used.clients[place]} ({reasons})")
+    if not names:
+        return None
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    text = f"No answer counted, although asked: {', '.join(names[:MOST_NAMED])}{more}."
+    return Sentence("seen", text, numbers={"clients": len(names)})
+
+
+def _wasted(advice: Advice) -> Sentence:
+    waste = advice.waste
+    reasons = "; ".join(count_reasons(waste.reasons))
+    text = (
+        f"{percent(waste.share)} of the work is thrown away: clients were asked for an update, and "
+        "none came in time and counted"
+    )
+    if reasons:
+        text += f" ({reasons})"
+    if not isnan(waste.waiting):
+        text += (
+            f". The server spends {100 * waste.waiting:.0f} % of its time waiting after the last "
+            "answer of a round"
+        )
+    return Sentence("seen", text + ".", numbers=plain(vars(waste)))
+
+
+def _times(durations: Durations) -> Sentence:
+    medians = np.exp(durations.log_median)
+    slowest = float(medians.max())
+    text = (
+        f"The median client takes {np.median(medians):.3g} s for an answer, "
+        f"the slowest {slowest:.3g} s."
+    )
+    numbers = {"median": float(np.median(medians)), "slowest": slowest, "spread": durations.spread}
+    return Sentence("seen", text, numbers=plain(numbers))
+
+
+def _lasting(advice: Advice) -> Sentence:
+    persistence = advice.persistence
+    numbers = plain(vars(persistence))
+    correlation = number(persistence.next_round, 2)
+    if persistence.is_certain:
+        return Sentence(
+            "seen",
+            f"Failures last: a client that fails stays away for about {persistence.off_rounds:.0f} "
+            f"rounds (correlation of successive rounds {correlation}).",
+            numbers=numbers,
+        )
+    if not isfinite(persistence.next_round.low):
+        text = "It cannot be said whether failures last: the log has too few rounds or answers."
+        return Sentence("seen", text, is_said=False, numbers=numbers)
+    text = f"It cannot be said that failures last (correlation of successive rounds {correlation})."
+    return Sentence("seen", text, persistence.next_round.high < 0.2, numbers)
+
+
+def _shared(advice: Advice) -> Sentence:
+    together = advice.together
+    numbers = plain(vars(together))
+    if not isfinite(together.correlation.low):
+        text = "It cannot be said whether clients fail together: too few answers differ."
+        return Sentence("seen", text, is_said=False, numbers=numbers)
+    correlation = number(together.correlation, 3)
+    if together.is_certain:
+        text = f"Clients fail together (correlation within a round {correlation})."
+        return Sentence("seen", text, numbers=numbers)
+    text = (
+        f"It cannot be said that clients fail together (correlation within a round {correlation})."
+    )
+    return Sentence("seen", text, together.correlation.high < 0.1, numbers)
+
+
+def _changing(advice: Advice) -> Sentence:
+    change = advice.change
+    numbers = plain(vars(change))
+    if advice.log.num_rounds < LEAST_FOR_CHANGE:
+        text = (
+            f"It cannot be said whether clients change over time: {LEAST_FOR_CHANGE} rounds would "
+            f"tell, got {advice.log.num_rounds}."
+        )
+        return Sentence("seen", text, is_said=False, numbers=numbers)
+    if change.is_possible and not change.is_certain:
+        text = f"Clients may have changed (p = {change.p_value:.2g}; certain at {LEVEL:g} or less)."
+        return Sentence("seen", text, is_said=False, numbers=numbers)
+    if change.position is None or change.first is None or change.last is None:
+        text = f"No change over time is certain (p = {change.p_value:.2f})."
+        return Sentence("seen", text, numbers=numbers)
+    rounds = advice.log.rounds
+    when = f"round {rounds[change.position]} ({rounds[change.first]} to {rounds[change.last]})"
+    text = f"Clients changed at {when}"
+    if advice.used is not advice.log:
+        text += (
+            f"; everything below rests on the {advice.used.num_rounds} rounds since "
+            f"{advice.used.rounds[0]}, of {advice.log.num_rounds} in the log"
+        )
+    return Sentence("seen", text + ".", numbers=numbers)

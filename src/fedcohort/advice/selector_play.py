@@ -1,0 +1,125 @@
+"""Selectors that play in a world, and what comes of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedcohort.arrays import Bools, Floats, Ints
+from fedcohort.lab.config_checks import check_needs_no_training
+from fedcohort.lab.simulation_result import collect
+from fedcohort.metrics import jain
+from fedcohort.selection.registry import SELECTORS, Federation, make_selector
+
+RUNS = 48  # an even number
+FIFTHS = 5
+MOST_VALUES = 30_000_000  # entries of a world
+
+
+@dataclass(frozen=True, eq=False)
+class Played:
+    """What came of a selector in one of the worlds.
+
+    Attributes:
+        arrivals: Mean answers per round of each run [S].
+        fifths: How often each fifth of the clients is asked, over its fair share [S, F]. Fifths
+            are made by how often clients answer.
+        jain: Jain's index of how often clients are asked, for each run [S].
+    """
+
+    arrivals: Floats
+    fifths: Floats
+    jain: Floats
+
+    def part(self, runs: slice) -> "Played":
+        """Return what came of some of the runs."""
+        return Played(self.arrivals[runs], self.fifths[runs], self.jain[runs])
+
+    @property
+    def least_asked(self) -> float:
+        """How often the fifth of the clients that is asked least is asked, over its fair share."""
+        return float(self.fifths.mean(axis=0).min())
+
+    @property
+    def neglected(self) -> Floats:
+        """The same of each run, for the fifth that is asked least over all runs [S]."""
+        return np.asarray(self.fifths[:, self.fifths.mean(axis=0).argmin()])
+
+
+def world_size(clients: int, rounds: int) -> tuple[int, int]:
+    """Return how many rounds and runs to play, so that a world fits the memory.
+
+    Args:
+        clients: Number of clients.
+        rounds: Rounds that one would like to play.
+    """
+    runs = int(np.clip(MOST_VALUES // (clients * rounds), 4, RUNS)) // 2 * 2
+    return min(rounds, max(20, MOST_VALUES // (clients * runs))), runs
+
+
+def can_play(name: str, clients: int, cohort: int, rates: Floats | None = None) -> bool:
+    """Return whether a selector of this name is known and needs no training, times or data.
+
+    Args:
+        name: Name of a selector, from a log.
+        clients: Number of clients.
+        cohort: Clients asked per round.
+        rates: Rates [K], for selectors that know them.
+    """
+    if name not in SELECTORS:  # the file of a stranger must not name code to run
+        return False
+    federation = Federation(clients, cohort, rng=[0], horizon=1, success_rates=rates)
+    try:
+        check_needs_no_training(name, make_selector(name, federation))
+    except ValueError:
+        return False
+    return True
+
+
+def play_selectors(
+    world: Bools, cohort: int, names: Sequence[str], rates: Floats | None = None
+) -> dict[str, Played]:
+    """Return what comes of selectors that meet the same rounds.
+
+    Args:
+        world: Who would answer [T, S, K].
+        cohort: Clients asked per round.
+        names: Names of selectors.
+        rates: Rates [K], for selectors that know them.
+
+    Raises:
+        ValueError: If a selector needs training, times or data sizes.
+    """
+    rounds, runs, clients = world.shape
+    played = {}
+    for name in names:
+        federation = Federation(
+            clients, cohort, rng=list(range(runs)), horizon=rounds, success_rates=rates
+        )
+        selector = make_selector(name, federation)
+        check_needs_no_training(name, selector)
+        result = collect(selector, iter(world), None, rounds=rounds, runs=runs)
+        played[name] = Played(
+            arrivals=result.successes.mean(axis=1),
+            fifths=fifth_shares(result.counts, world.mean(axis=0)),
+            jain=jain(result.counts),
+        )
+    return played
+
+
+def fifth_shares(counts: Ints, rates: Floats) -> Floats:
+    """Return how often each fifth of the clients is asked, over its fair share [S, F].
+
+    Args:
+        counts: How often each client was asked [S, K].
+        rates: How often each client answers [S, K]; they decide who belongs to a fifth.
+
+    Examples:
+        >>> fifth_shares(np.array([[1, 2, 3, 3, 6]]), np.array([[0.1, 0.2, 0.3, 0.4, 0.5]])) * 3
+        array([[1., 2., 3., 3., 6.]])
+    """
+    order = rates.argsort(axis=-1, kind="stable")
+    ranked = np.take_along_axis(counts, order, axis=-1)
+    fifths = np.array_split(ranked, min(FIFTHS, ranked.shape[-1]), axis=-1)
+    shares = np.stack([part.mean(axis=-1) for part in fifths], axis=-1)
+    return np.asarray(shares / np.maximum(ranked.mean(axis=-1, keepdims=True), 1e-9))

@@ -1,0 +1,69 @@
+"""A sentence of the advice, and numbers in words."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fedcohort.advice.estimates import Interval
+from fedcohort.reports.pages.deployment_answer import REASONS
+
+TOPICS = {  # and the titles of the parts about them
+    "seen": "What the log shows",
+    "deadline": "Deadline",
+    "cohort": "Cohort",
+    "selector": "Selector",
+    "rule": "Aggregation",
+    "training": "Training",
+}
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One sentence of the advice.
+
+    Attributes:
+        topic: Subject, a key of `TOPICS`.
+        text: The sentence.
+        is_said: False where something cannot be said from so little data.
+        numbers: The numbers that it rests on, by name.
+    """
+
+    topic: str
+    text: str
+    is_said: bool = True
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+
+def count_reasons(reasons: Mapping[str, int]) -> list[str]:
+    """Return how many updates are missing for each reason, in words.
+
+    Args:
+        reasons: How often each word of a log occurred.
+
+    Examples:
+        >>> count_reasons({"lost": 1_200, "offline": 2})
+        ['1,200 never answered', '2 offline']
+    """
+    return [f"{count:,} {REASONS.get(word, word)}" for word, count in reasons.items() if word]
+
+
+def percent(interval: Interval) -> str:
+    """Return a share in percent with its interval.
+
+    Examples:
+        >>> percent(Interval(0.5, 0.456, 0.55))
+        '50 % (46 to 55)'
+    """
+    ends = f"({100 * interval.low:.0f} to {100 * interval.high:.0f})"
+    return f"{100 * interval.value:.0f} % {ends}"
+
+
+def number(interval: Interval, digits: int) -> str:
+    """Return a number with its interval.
+
+    Examples:
+        >>> number(Interval(0.5, 0.456, 0.55), 1)
+        '0.5 (0.5 to 0.6)'
+    """
+    ends = f"({interval.low:.{digits}f} to {interval.high:.{digits}f})"
+    return f"{interval.value:.{digits}f} {ends}"
