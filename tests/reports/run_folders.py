@@ -69,7 +69,7 @@ def write_allocations(folder, config):
     """Write the probabilities of an E3CS whose last two clients alone answer."""
     recorder = AllocationRecorder(config.rounds)
     selector = E3CS(config.clients, config.cohort, rng=[0, 1], quota=0.0)
-    answers = np.array([[0.0] * 6 + [1.0] * 2] * 2)
+    answers = np.array([[0.0] * (config.clients - 2) + [1.0] * 2] * 2)
     for round in range(config.rounds):
         recorder.record("e3cs-0.5", selector, round)
         cohort = selector.select(round)

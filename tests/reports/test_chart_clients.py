@@ -73,6 +73,7 @@ def test_the_share_of_the_most_frequent_label_is_that_of_the_median_client():
     # The clients own 3 of 4, 2 of 2 and 5 of 10 samples of their most frequent label.
     owners = {"iid": np.array([[3, 1], [0, 2], [5, 5]])}
     assert labels_per_client(owners).panels["iid"].words == (
-        "iid: 3 clients own 2 to 10 samples. For the median client, 75% of them have its most "
+        "iid: 3 clients own 2 to 10 samples. For the median client, 75\u00a0% of them "
+        "have its most "
         "frequent label."
     )

@@ -18,12 +18,13 @@ def test_every_scheme_has_a_dot_per_class_with_its_spread():
     schemes = {"a": scheme([[0.2, 0.6, NAN], [0.4, NAN, NAN]]), "b": scheme()}
     chart = accuracy_per_class({"kind": schemes}, (0.1, 0.5, 0.9))
     (dots,) = chart.panels["kind"].series
-    assert (dots.name, dots.labels) == ("a", ["10%", "50%", "90%"])
+    assert (dots.name, dots.labels) == ("a", ["10\u00a0%", "50\u00a0%", "90\u00a0%"])
     np.testing.assert_allclose(dots.y, [0.3, 0.6, NAN])
     assert dots.sd[0] == pytest.approx(0.02**0.5)
     assert np.isnan(dots.sd[1:]).all()
     assert chart.panels["kind"].words == (
-        "Final accuracy by how often the clients of a class answer, 10%/50%/90%: a 0.300/0.600/nan."
+        "Final accuracy by how often the clients of a class answer, "
+        "10\u00a0%/50\u00a0%/90\u00a0%: a 0.300/0.600/nan."
     )
 
 

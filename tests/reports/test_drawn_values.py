@@ -22,7 +22,9 @@ from fedcohort.reports.charts.clients import inclusion_probabilities, selections
 from fedcohort.reports.charts.curves import over_rounds, regret_and_bounds
 from fedcohort.reports.figures import draw
 from fedcohort.reports.findings import Findings, Scheme
-from fedcohort.reports.html.elements import controls, definitions, table
+from fedcohort.reports.html.elements import definitions, rows_table
+from fedcohort.reports.html.figures import controls
+from fedcohort.reports.html.terms import Marker
 from fedcohort.reports.markup import as_latex, as_markdown
 from fedcohort.reports.palette import COLOURS, Style
 
@@ -155,23 +157,23 @@ def test_quantities_over_rounds_have_panels_of_their_own():
 
 def test_a_table_of_the_page_has_a_row_head_and_wraps_long_columns():
     rows = [{"scheme": "a", "why": "x" * 37, "n": 1}, {"scheme": "b", "why": "y", "n": None}]
-    html = table("Title & more", rows)
+    html = rows_table("Title & more", rows, Marker())
     heads = [(tag, given) for tag, given in Tags(html).found if tag in ("th", "td")]
     assert heads == [
-        ("th", {"scope": "col"}),
+        ("th", {"scope": "col", "class": "words"}),
         ("th", {"scope": "col", "class": "wordy"}),
         ("th", {"scope": "col"}),
-        *[("th", {"scope": "row"}), ("td", {"class": "wordy"}), ("td", {})] * 2,
+        *[("th", {"scope": "row", "class": "words"}), ("td", {"class": "wordy"}), ("td", {})] * 2,
     ]
     assert "<caption>Title &amp; more</caption>" in html
-    assert 'class="wordy"' not in table("t", [{"scheme": "a", "why": "x" * 36}])
-    assert table("t", []) == ""
+    assert 'class="wordy"' not in rows_table("t", [{"scheme": "a", "why": "x" * 36}], Marker())
+    assert rows_table("t", [], Marker()) == ""
 
 
 def test_settings_are_spelt_as_in_a_settings_file():
     html = definitions("Settings", {"a": (1, True), "b": None, "c": False, "d": 0.5})
     assert html == (
-        "<h3>Settings</h3><dl><dt>a</dt><dd>1, true</dd><dt>b</dt><dd>none</dd><dt>c</dt>"
+        "<h4>Settings</h4><dl><dt>a</dt><dd>1, true</dd><dt>b</dt><dd>none</dd><dt>c</dt>"
         "<dd>false</dd><dt>d</dt><dd>0.5</dd></dl>"
     )
     assert definitions("Settings", {}) == ""
@@ -180,11 +182,13 @@ def test_settings_are_spelt_as_in_a_settings_file():
 def test_controls_are_there_only_where_there_is_a_choice():
     ones = np.ones((1, 1))
     scheme = Scheme([0], asked=ones, successes=ones)
-    assert controls(Findings("t", {"k": {"a": scheme}})) == ""
-    two_schemes = controls(Findings("t", {"k": {"a": scheme, "b": scheme}}))
-    assert two_schemes.count("checkbox") == 2
-    assert "<select" not in two_schemes
-    two_kinds = controls(Findings("t", {"k": {"a": scheme}, "l": {"a": scheme}}))
+    four = dict.fromkeys("abcd", scheme)
+    assert controls(Findings("t", {"k": four}), []) == ""  # all four are highlighted
+    five = controls(Findings("t", {"k": dict.fromkeys("abcde", scheme)}), ["b", "e"])
+    assert five.count("checkbox") == 5
+    assert five.count(" checked ") == 2
+    assert "<select" not in five
+    two_kinds = controls(Findings("t", {"k": {"a": scheme}, "l": {"a": scheme}}), [])
     assert two_kinds.count("<option>") == 2
     assert "checkbox" not in two_kinds
 

@@ -29,7 +29,7 @@ def test_who_reaches_the_highest_target_first_is_named_with_its_rounds():
         (0.3, 0.5),
     )
     assert said[0].startswith(
-        "fast reached 50% accuracy first, after 2.0 ± 0.0 rounds. "
+        "fast reached 50\u00a0% accuracy first, after 2.0 ± 0.0 rounds. "
         "slow was next, after 3.0 ± 0.0 rounds"
     )
 
@@ -38,11 +38,11 @@ def test_the_highest_target_that_a_scheme_always_reached_counts_and_others_are_n
     said = describe_schemes(
         {"a": scheme([[0.4, 0.9], [0.4, 0.5]]), "b": scheme([[0.2, 0.2], [0.4, 0.4]])}, (0.3, 0.8)
     )
-    assert said[0].startswith("a reached 30% accuracy first")
+    assert said[0].startswith("a reached 30\u00a0% accuracy first")
     assert said[0].endswith("Not every run of b reached it.")
     assert (
         describe_schemes({"b": scheme([[0.2], [0.4]])}, (0.3,))[0]
-        == "No scheme reached 30% accuracy in every run."
+        == "No scheme reached 30\u00a0% accuracy in every run."
     )
 
 
@@ -74,7 +74,8 @@ def test_schemes_that_are_alike_in_every_run_share_the_first_place():
         (0.5,),
     )
     assert said[0].startswith(
-        "a and b, equal in every run, reached 50% accuracy first, after 1.5 ± 0.7 rounds. c was"
+        "a and b, equal in every run, reached 50\u00a0% accuracy first, after 1.5 ± 0.7 "
+        "rounds. c was"
     )
 
 
@@ -105,7 +106,8 @@ def test_who_is_left_out_is_told_with_the_gap_and_beside_random():
     said = describe_schemes(schemes, class_rates=RATES)
     # The seeds differ by 0.16 and 0.12: a mean of 0.14, beyond 6.314 standard errors of 0.02.
     assert said[1] == (
-        "greedy leaves its worst class, clients that answer 10% of the time, at 0.410 ± 0.014 "
+        "greedy leaves its worst class, clients that answer 10\u00a0% of the time, at "
+        "0.410 ± 0.014 "
         "accuracy, 21.0 points behind its best class. The worst class of random is at 0.550 ± "
         "0.014 (a difference beyond the spread over seeds)."
     )
@@ -116,7 +118,7 @@ def test_the_worst_class_is_that_of_the_mean_over_seeds_and_may_be_the_reliable_
     schemes = {"a": classed([[0.1, 0.3], [0.9, 0.3]])}
     (sentence,) = left_out(Findings("t", {"x": schemes}, class_rates=RATES))
     assert sentence == (
-        "a leaves its worst class, clients that answer 90% of the time, at 0.300 ± 0.000 "
+        "a leaves its worst class, clients that answer 90\u00a0% of the time, at 0.300 ± 0.000 "
         "accuracy, 20.0 points behind its best class."
     )
 
@@ -125,7 +127,7 @@ def test_without_random_the_scheme_that_leaves_out_least_is_the_measure():
     schemes = {"a": classed([[0.2, 0.8]]), "b": classed([[0.5, 0.9]]), "c": classed([[0.4, 0.9]])}
     said = describe_schemes(schemes, class_rates=RATES)[1]
     assert said.startswith(
-        "a leaves its worst class, clients that answer 10% of the time, at 0.200"
+        "a leaves its worst class, clients that answer 10\u00a0% of the time, at 0.200"
     )
     assert said.endswith(
         "The worst class of b is at 0.500 (one seed, so the difference may be chance)."
@@ -138,7 +140,7 @@ def test_nothing_is_said_of_classes_that_were_not_recorded_or_have_no_samples():
         assert left_out(Findings("t", {"x": {"a": one}}, class_rates=RATES)) == []
     assert left_out(Findings("t", {"x": {"a": classed([[0.5]])}}, class_rates=(0.5,))) == []
     (said,) = left_out(Findings("t", {"x": {"a": classed([[nan, 0.5]])}}, class_rates=RATES))
-    assert "90% of the time, at 0.500 accuracy, 0.0 points" in said
+    assert "90\u00a0% of the time, at 0.500 accuracy, 0.0 points" in said
 
 
 def test_several_kinds_of_run_are_named_where_they_stand_alone():
@@ -214,8 +216,8 @@ def test_seeds_that_agree_to_the_last_digit_show_no_spread():
 def test_every_kind_of_run_has_its_own_targets():
     kinds = {"x": {"a": scheme([[0.1, 0.5]])}, "y": {"a": scheme([[0.1, 0.5]])}}
     _, own = verdict(Findings("t", kinds, targets={"x": (0.4,), "y": (0.6,)}))
-    assert own["x"][0].startswith("a reached 40% accuracy first")
-    assert own["y"][0] == "No scheme reached 60% accuracy in every run."
+    assert own["x"][0].startswith("a reached 40\u00a0% accuracy first")
+    assert own["y"][0] == "No scheme reached 60\u00a0% accuracy in every run."
 
 
 def test_further_schemes_that_the_seeds_cannot_tell_from_the_best_are_named_once():

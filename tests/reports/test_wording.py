@@ -16,12 +16,19 @@ CONFIG = SimulationConfig(("random",), clients=8, cohort=3, rounds=5, seeds=2)
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({}, "Clients fail: by class, they answer 10%, 30%, 60%, 90% of the time"),
-        ({"rates": (0.5, 1.0)}, "Clients fail: by class, they answer 50%, 100% of the time"),
+        (
+            {},
+            "Clients fail: by class, they answer 10\u00a0%, 30\u00a0%, 60\u00a0%, 90\u00a0% "
+            "of the time",
+        ),
+        (
+            {"rates": (0.5, 1.0)},
+            "Clients fail: by class, they answer 50\u00a0%, 100\u00a0% of the time",
+        ),
         (
             {"world": "markov", "world_options": ("cycle=6",)},
             "Clients fail (world markov, cycle=6): the rates of their classes are "
-            "10%, 30%, 60%, 90%",
+            "10\u00a0%, 30\u00a0%, 60\u00a0%, 90\u00a0%",
         ),
     ],
 )
@@ -39,12 +46,16 @@ def test_a_recorded_world_is_named_by_its_file(tmp_path):
 def test_seeds_and_rates_are_listed():
     assert list_seeds(4, 1) == "4"
     assert list_seeds(4, 3) == "4 to 6"
-    assert list_rates((0.125, 1.0)) == "12%, 100%"
+    assert list_rates((0.125, 1.0)) == "12\u00a0%, 100\u00a0%"
 
 
 def test_classes_of_equal_rates_are_told_apart_by_their_numbers():
-    assert class_labels([0.101, 0.104, 0.9]) == ["10% (class 1)", "10% (class 2)", "90% (class 3)"]
-    assert class_labels([0.1, 0.2]) == ["10%", "20%"]
+    assert class_labels([0.101, 0.104, 0.9]) == [
+        "10\u00a0% (class 1)",
+        "10\u00a0% (class 2)",
+        "90\u00a0% (class 3)",
+    ]
+    assert class_labels([0.1, 0.2]) == ["10\u00a0%", "20\u00a0%"]
 
 
 def test_what_was_not_recorded_is_none_and_left_out_of_charts():

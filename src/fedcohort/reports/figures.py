@@ -14,27 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from fedcohort.files import atomic_write
-from fedcohort.reports.charts.seeds import evenly_spread
-from fedcohort.reports.charts.specification import (
-    Bar,
-    Boxes,
-    Chart,
-    Dot,
-    GroupedDots,
-    HeatMap,
-    Line,
-    Marks,
-    Panel,
-    Stack,
-)
+from fedcohort.reports.charts.specification import Boxes, Chart, Panel, Stack
+from fedcohort.reports.figure_series import draw_series
 from fedcohort.reports.palette import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MAX_POINTS = 400  # of a line: more than print can show
-DASHES = ("-", "--", "-.", ":")
 STYLE: Any = {
     "font.size": 8.5,
     "axes.titlesize": 9,
@@ -112,10 +99,7 @@ def _draw_panels(chart: Chart) -> Figure:
     for place, (title, panel) in enumerate(chart.panels.items()):
         panel_axes = axes[place]
         for number, series in enumerate(panel.series):
-            if isinstance(series, GroupedDots):
-                _draw_grouped_dots(panel_axes, series, (number + 1) / (len(panel.series) + 1))
-            else:
-                _DRAW[type(series)](panel_axes, series)
+            draw_series(panel_axes, series, (number + 1) / (len(panel.series) + 1))
         panel_axes.set_title(title)
         panel_axes.set_xlabel(chart.x.title)
         if chart.y.title and place % chart.layout.columns == 0:
@@ -210,92 +194,6 @@ def _draw_stack(axes: Axes, panel: Panel) -> int:
     if list(labels) != list(range(len(labels))):
         axes.set_xticks(range(len(labels)), [str(label) for label in labels], rotation=90)
     return len(labels)
-
-
-def _draw_line(axes: Axes, line: Line) -> None:
-    at = evenly_spread(len(line.x), MAX_POINTS)
-    x = line.x[at]
-    y = line.y[at]
-    colour = COLOURS[line.style.colour]
-    width = 1.0 if line.sd is None else 1.3
-    dash = DASHES[line.style.dash]
-    axes.plot(x, y, label=line.name, color=colour, linestyle=dash, linewidth=width)
-    if line.sd is not None:
-        sd = np.nan_to_num(line.sd[at])
-        axes.fill_between(x, y - sd, y + sd, color=colour, alpha=0.2, linewidth=0)
-
-
-def _draw_marks(axes: Axes, marks: Marks) -> None:
-    for x, y in marks.points:
-        axes.plot(
-            x,
-            y,
-            "o",
-            color=COLOURS[marks.style.colour],
-            markersize=4,
-            markeredgecolor="black",
-            markeredgewidth=0.5,
-        )
-
-
-def _draw_bar(axes: Axes, bar: Bar) -> None:
-    colour = COLOURS[bar.style.colour]
-    axes.bar([bar.name], [bar.height], yerr=[np.nan_to_num(bar.sd)], color=colour)
-
-
-def _draw_dot(axes: Axes, dot: Dot) -> None:
-    axes.errorbar(
-        [dot.x],
-        [dot.y],
-        xerr=[np.nan_to_num(dot.sd_x)],
-        yerr=[np.nan_to_num(dot.sd_y)],
-        fmt="o",
-        label=dot.name,
-        color=COLOURS[dot.style.colour],
-    )
-
-
-def _draw_grouped_dots(axes: Axes, dots: GroupedDots, share: float) -> None:
-    """Draw the points of a scheme at this share of the width of each category."""
-    places = np.arange(len(dots.labels))
-    axes.errorbar(
-        places + share - 0.5,
-        dots.y,
-        yerr=np.nan_to_num(dots.sd),
-        fmt="o",
-        markersize=4,
-        label=dots.name,
-        color=COLOURS[dots.style.colour],
-    )
-    axes.set_xticks(places, dots.labels)
-    axes.set_xlim(-0.5, len(places) - 0.5)
-
-
-def _draw_heat_map(axes: Axes, heat_map: HeatMap) -> None:
-    rows = np.arange(len(heat_map.clients))
-    image = axes.pcolormesh(
-        heat_map.rounds, rows, heat_map.probabilities, vmin=0, vmax=1, cmap="cividis"
-    )
-    axes.figure.colorbar(image, ax=axes, label="probability")
-    clients, rounds = np.nonzero(heat_map.marked)
-    axes.scatter(
-        heat_map.rounds[rounds],
-        rows[clients],
-        s=4,
-        facecolors="none",
-        edgecolors=COLOURS[4],
-        linewidths=0.5,
-    )
-    axes.grid(visible=False)
-
-
-_DRAW: dict[type, Any] = {
-    Line: _draw_line,
-    Marks: _draw_marks,
-    Bar: _draw_bar,
-    Dot: _draw_dot,
-    HeatMap: _draw_heat_map,
-}
 
 
 def _grid(chart: Chart, count: int) -> tuple[Figure, list[Axes]]:

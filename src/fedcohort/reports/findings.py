@@ -10,6 +10,8 @@ import numpy.typing as npt
 from fedcohort.arrays import Floats, Ints
 from fedcohort.lab.recorder import Allocations
 from fedcohort.metrics import first_at, jain
+from fedcohort.reports.answer import Answer
+from fedcohort.reports.charts.specification import Chart
 from fedcohort.statistics import mean_of_known
 
 Rows = Sequence[Mapping[str, Any]]
@@ -31,6 +33,7 @@ class Scheme:
         wasted: [S] client-seconds spent on updates that did not count.
         class_accuracy: [S, G] accuracy in the last round for each class of clients, nan for a
             class without test samples.
+        label_accuracy: [S, L] the same for each label.
     """
 
     seeds: Sequence[int]
@@ -41,6 +44,7 @@ class Scheme:
     seconds: Floats | None = None
     wasted: Floats | None = None
     class_accuracy: Floats | None = None
+    label_accuracy: Floats | None = None
 
     @property
     def success(self) -> Floats:
@@ -96,7 +100,10 @@ class Findings:
 
     Attributes:
         title: Heading of the page.
-        kinds: Schemes by kind of run. The runs of one kind differ in scheme and seed alone.
+        kinds: Schemes by kind of run, the hardest first. The runs of one kind differ in scheme
+            and seed alone.
+        answer: The first screen. Without one, the first sentence of the lead stands there.
+        charts: Charts beside those that every page draws from its schemes.
         tables: Rows by title.
         targets: Accuracies to reach, by kind of run.
         rates: Success rate of each class of clients.
@@ -107,6 +114,7 @@ class Findings:
         outcomes: What came of asking each client: number of times, by client and outcome.
         client_names: Names of the clients, if they have any.
         lead: Sentences before the verdict.
+        said: Sentences by topic, beside those that every page makes from its schemes.
         notes: Sentences below the tables.
         settings: Settings by name.
         seeds: The seeds in words.
@@ -115,6 +123,8 @@ class Findings:
 
     title: str
     kinds: Mapping[str, Mapping[str, Scheme]]
+    answer: Answer | None = None
+    charts: Sequence[Chart] = ()
     tables: Mapping[str, Rows] = field(default_factory=dict)
     targets: Mapping[str, Sequence[float]] = field(default_factory=dict)
     rates: Sequence[float] = ()
@@ -125,6 +135,7 @@ class Findings:
     outcomes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     client_names: Sequence[str] = ()
     lead: Sequence[str] = ()
+    said: Mapping[str, Sequence[str]] = field(default_factory=dict)
     notes: Sequence[str] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     seeds: str = ""

@@ -47,6 +47,34 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{plural}"
 
 
+def signed(value: float, digits: int = 1) -> str:
+    """Return a difference with its sign, and a minus that is as wide as the plus.
+
+    Args:
+        value: The difference.
+        digits: Digits after the decimal point.
+
+    Examples:
+        >>> signed(0.72), signed(-1.0), signed(-0.01)
+        ('+0.7', '\u22121.0', '0.0')
+    """
+    text = f"{value:+.{digits}f}".replace("-", "\u2212")
+    return text[1:] if not text[1:].strip("0.") else text
+
+
+def percent(share: float) -> str:
+    """Return a share in whole percent, with a space at which no line breaks.
+
+    Args:
+        share: The share, 1 for all.
+
+    Examples:
+        >>> percent(0.644).split()
+        ['64', '%']
+    """
+    return f"{100 * share:.0f}\u00a0%"
+
+
 def mean_with_sd(values: Floats, digits: int = 3) -> str:
     """Return "mean ± standard deviation" of one value per seed, without the nan.
 

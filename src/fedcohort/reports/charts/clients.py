@@ -17,6 +17,7 @@ from fedcohort.reports.charts.specification import (
     Stack,
 )
 from fedcohort.reports.palette import Style, scheme_style
+from fedcohort.reports.words import percent
 
 MAX_CLIENTS = 120  # drawn one by one on a page
 
@@ -106,7 +107,7 @@ def inclusion_probabilities(
 
     seed = " of the first seed" if is_first_seed else ""
     caption = (
-        f"Probability of being asked, for every client, in some rounds{seed}. Circles mark the "
+        f"Probability of being asked, for every client, in some rounds{seed}. Marks are the "
         "capped set: clients whose weight is above the cap, so that they are certain to be asked."
     )
     if ordered_by_class:
@@ -212,7 +213,8 @@ def _samples_in_words(partition: str, counts: Ints) -> str:
     share = counts.max(axis=1) / np.maximum(samples, 1)
     return (
         f"{partition}: {len(counts)} clients own {samples.min()} to {samples.max()} samples. For "
-        f"the median client, {np.median(share):.0%} of them have its most frequent label."
+        f"the median client, {percent(float(np.median(share)))} of them have its most "
+        "frequent label."
     )
 
 

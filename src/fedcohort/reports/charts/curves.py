@@ -49,7 +49,7 @@ def accuracy_over_rounds(
             series.append(_line(name, curve))
             if points.get(name):
                 series.append(Marks(name, scheme_style(name), points[name]))
-        panels[title] = Panel(series, _last_values(y, curves))
+        panels[title] = Panel(series, last_values(y, curves))
     caption = "Accuracy on the test samples after each round."
     return Chart(
         id="accuracy-rounds",
@@ -200,7 +200,7 @@ def _panels(y: Axis, values: Values) -> dict[str, Panel]:
 
 def _panel(y: Axis, curves: Mapping[str, Curve]) -> Panel:
     lines = [_line(name, curve) for name, curve in curves.items()]
-    return Panel(lines, _last_values(y, curves))
+    return Panel(lines, last_values(y, curves))
 
 
 def _line(name: str, curve: Curve) -> Line:
@@ -216,8 +216,13 @@ def _caption(caption: str, panels: Mapping[str, Panel]) -> str:
     return caption
 
 
-def _last_values(y: Axis, curves: Mapping[str, Curve]) -> str:
-    """Say where the curves end, the highest first."""
+def last_values(y: Axis, curves: Mapping[str, Curve]) -> str:
+    """Say where curves end, the highest first.
+
+    Args:
+        y: What they show.
+        curves: The curves by name.
+    """
     ends = sorted(((curve.mean[-1], name) for name, curve in curves.items()), reverse=True)
     words = ", ".join(f"{name} {value:.4g}" for value, name in ends)
     return f"At the end, {y.title}: {words}."

@@ -7,17 +7,22 @@ import numpy as np
 from fedcohort.reports.charts.specification import Axis, Chart, GroupedDots, Layout, Panel
 from fedcohort.reports.findings import Scheme
 from fedcohort.reports.palette import scheme_style
+from fedcohort.reports.words import percent
 from fedcohort.statistics import sd
 
 
 def accuracy_per_class(
-    groups: Mapping[str, Mapping[str, Scheme]], class_rates: Sequence[float]
+    groups: Mapping[str, Mapping[str, Scheme]],
+    class_rates: Sequence[float],
+    *,
+    highlighted: Sequence[str] = (),
 ) -> Chart:
     """Return dots of the final accuracy on the test samples of each class of clients.
 
     Args:
         groups: Schemes by kind of run. Schemes without that record are left out.
         class_rates: Mean success rate of each class. Fewer than two classes have no panel.
+        highlighted: Schemes that the page highlights.
     """
     labels = class_labels(class_rates)
     panels = {}
@@ -48,6 +53,7 @@ def accuracy_per_class(
         y=Axis("final accuracy"),
         panels=panels,
         layout=Layout(columns=1, width=6.5, height=2.6),
+        highlighted=highlighted,
     )
 
 
@@ -58,12 +64,10 @@ def class_labels(class_rates: Sequence[float]) -> list[str]:
         class_rates: Mean success rate of each class.
 
     Examples:
-        >>> class_labels([0.1, 0.9])
-        ['10%', '90%']
-        >>> class_labels([0.5, 0.5])
-        ['50% (class 1)', '50% (class 2)']
+        >>> print(*class_labels([0.5, 0.5]), sep="; ")
+        50 % (class 1); 50 % (class 2)
     """
-    labels = [f"{rate:.0%}" for rate in class_rates]
+    labels = [percent(rate) for rate in class_rates]
     if len(set(labels)) == len(labels):
         return labels
     return [f"{label} (class {number})" for number, label in enumerate(labels, start=1)]

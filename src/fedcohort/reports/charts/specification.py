@@ -19,10 +19,12 @@ class Axis:
     Attributes:
         title: Text beside the axis. Empty if the titles of the panels say it.
         column: Name of its values in a CSV file. The title unless given.
+        from_zero: Whether lines are drawn from zero on, on the page.
     """
 
     title: str
     column: str = ""
+    from_zero: bool = False
 
     def __post_init__(self) -> None:
         if not self.column:
@@ -225,6 +227,7 @@ class Chart:
             a page chooses for all charts at once.
         legend: Title of the legend.
         layout: How print arranges the panels.
+        highlighted: Names of the series that the page highlights, at most four.
     """
 
     id: str
@@ -236,3 +239,4 @@ class Chart:
     panels_by: str = "kind"
     legend: str = ""
     layout: Layout = field(default_factory=Layout)
+    highlighted: Sequence[str] = ()

@@ -1,16 +1,16 @@
-"""Parts of the page as HTML. All text from outside goes through `text`, which escapes it."""
+"""Small parts of the page as HTML. All text from outside is escaped here or by the marker."""
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
-from fedcohort.reports.charts import Chart
-from fedcohort.reports.findings import Findings, Rows
-from fedcohort.reports.html.verdict import verdict
+from fedcohort.reports.answer import BEST, HIGHEST, TIED, MarkedTable
+from fedcohort.reports.findings import Rows
+from fedcohort.reports.html.terms import Marker
 from fedcohort.reports.words import format_value
 
 WRAP_FROM = 36  # characters of a cell from which its column is wrapped
-DOWNLOADS = ("svg", "png", "csv")
+MARKS = {BEST: ("★", "best choice: "), TIED: ("≈", "cannot be told from the best: ")}
 
 
 def text(value: str) -> str:
@@ -22,120 +22,88 @@ def text(value: str) -> str:
     return escape(value)
 
 
-def paragraphs(sentences: Iterable[str]) -> str:
+def paragraphs(sentences: Iterable[str], marker: Marker, kind: str = "") -> str:
     """Return one paragraph per sentence.
 
     Args:
         sentences: Their texts.
+        marker: Marks the words of the glossary.
+        kind: Class of the paragraphs.
     """
-    return "".join(f"<p>{text(sentence)}</p>" for sentence in sentences)
+    start = f'<p class="{kind}">' if kind else "<p>"
+    return "".join(f"{start}{marker.mark(sentence)}</p>" for sentence in sentences)
 
 
-def verdict_section(findings: Findings) -> str:
-    """Return the lead and the verdict: shared sentences first, then a list per kind of run.
+def bullets(sentences: Iterable[str], marker: Marker) -> str:
+    """Return a list with one item per sentence."""
+    items = "".join(f"<li>{marker.mark(sentence)}</li>" for sentence in sentences)
+    return f"<ul>{items}</ul>"
+
+
+def marked_table(table: MarkedTable, marker: Marker, slots: Mapping[str, int]) -> str:
+    """Return a table with its marks, the colours of highlighted rows, and its note.
 
     Args:
-        findings: What the page shows.
+        table: The table. Its first column names the rows.
+        marker: Marks the words of the glossary in the header and in the note.
+        slots: Number of the colour of each highlighted name.
     """
-    shared, by_kind = verdict(findings)
-    html = paragraphs([*findings.lead, *shared])
-    for kind, sentences in by_kind.items():
-        if len(findings.kinds) > 1:
-            html += f"<h3>{text(kind)}</h3>"
-        items = "".join(f"<li>{text(sentence)}</li>" for sentence in sentences)
-        html += f"<ul>{items}</ul>"
-    return html
+    note = paragraphs([table.note], marker, "note") if table.note else ""
+    return rows_table(table.title, table.rows, marker, marks=table.marks, slots=slots) + note
 
 
-def table(title: str, rows: Rows) -> str:
+def rows_table(
+    title: str,
+    rows: Rows,
+    marker: Marker,
+    *,
+    marks: Mapping[int, str] | None = None,
+    slots: Mapping[str, int] | None = None,
+) -> str:
     """Return a table with scoped headers, in a region that scrolls, or nothing for no rows.
 
     Args:
         title: Caption of the table.
         rows: The rows. The keys of the first one are the header.
+        marker: Marks the words of the glossary in the header.
+        marks: `BEST`, `TIED` or `HIGHEST`, by place of the row.
+        slots: Number of the colour of each highlighted name.
     """
     if not rows:
         return ""
     keys = list(rows[0])
-    wrapped = _wrapped_columns(rows)
-
+    classes = {key: _column_class(rows, key) for key in keys}
+    known: set[str] = set()
     head = ""
     for key in keys:
-        head += f'<th scope="col"{_class(key, wrapped)}>{text(key)}</th>'
+        head += f'<th scope="col"{_class(classes[key])}>{marker.mark(key, known)}</th>'
     body = ""
-    for row in rows:
-        body += "<tr>"
-        for place, key in enumerate(keys):
+    for place, row in enumerate(rows):
+        mark = (marks or {}).get(place, "")
+        name = format_value(row.get(keys[0]))
+        marker.define(name)
+        sign = _mark(mark) if marks else ""
+        sign += _dot((slots or {}).get(name))
+        body += f'<tr class="{mark}">' if mark else "<tr>"
+        body += f'<th scope="row"{_class(classes[keys[0]])}>{sign}{_name(name)}{_tag(mark)}</th>'
+        for key in keys[1:]:
             value = text(format_value(row.get(key)))
-            if place == 0:
-                body += f'<th scope="row"{_class(key, wrapped)}>{value}</th>'
-            else:
-                body += f"<td{_class(key, wrapped)}>{value}</td>"
+            body += f"<td{_class(classes[key])}>{value}</td>"
         body += "</tr>"
 
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{text(title)}">'
-        f"<table><caption>{text(title)}</caption>"
+        f"<table><caption>{marker.mark(title, known)}</caption>"
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
-def controls(findings: Findings) -> str:
-    """Return the controls of all figures: the kind of run, and which schemes are shown.
-
-    Args:
-        findings: What the page shows. Controls without a choice are left out.
-    """
-    html = ""
-    if len(findings.kinds) > 1:
-        options = _options(findings.kinds)
-        html += f'<label>Kind of run <select id="kind">{options}</select></label>'
-
-    names: dict[str, None] = {}
-    for schemes in findings.kinds.values():
-        names |= dict.fromkeys(schemes)
-    if len(names) > 1:
-        boxes = ""
-        for name in names:
-            box = f'<input type="checkbox" checked value="{text(name)}">'
-            boxes += f"<label>{box} {text(name)}</label>"
-        html += f'<fieldset id="schemes"><legend>Schemes shown</legend>{boxes}</fieldset>'
-
-    if not html:
-        return ""
-    return f'<form class="controls" aria-label="What the figures show">{html}</form>'
-
-
-def figure(chart: Chart) -> str:
-    """Return the frame of a chart: heading, empty plot, caption and download buttons.
-
-    Args:
-        chart: A chart with at least one panel. `page.js` draws it into the plot.
-    """
-    title = text(chart.title)
-    words = text(next(iter(chart.panels.values())).words)
-
-    select = ""
-    if chart.panels_by != "kind" and len(chart.panels) > 1:
-        label = text(chart.panels_by.capitalize())
-        options = _options(chart.panels)
-        select = f'<label>{label} <select class="own">{options}</select></label>'
-
-    buttons = ""
-    for ending in DOWNLOADS:
-        name = ending.upper()
-        label = f"{title}: download as {name}"
-        buttons += f'<button type="button" data-as="{ending}" aria-label="{label}">{name}</button>'
-
+def code(title: str, content: str) -> str:
+    """Return text to copy, with a button that copies it."""
     return (
-        f'<section aria-labelledby="title-{chart.id}">'
-        f'<h3 id="title-{chart.id}">{title}</h3>'
-        f'<figure id="{chart.id}">{select}'
-        f'<div class="plot" role="img" aria-label="{title}: {words}"></div>'
-        f"<figcaption>{text(chart.caption)} "
-        f'<span class="summary" aria-live="polite">{words}</span></figcaption>'
-        f'<p class="downloads">Download {buttons}</p>'
-        "</figure></section>"
+        f'<div class="code"><div class="code-title"><h3>{text(title)}</h3>'
+        f'<button type="button" class="copy" aria-label="Copy {text(title)}">Copy</button></div>'
+        f'<pre tabindex="0" aria-label="{text(title)}"><code>{text(content)}</code></pre></div>'
     )
 
 
@@ -143,7 +111,7 @@ def definitions(title: str, values: Mapping[str, Any]) -> str:
     """Return a list of names and values with a heading, or nothing for no values.
 
     Args:
-        title: The heading.
+        title: The heading. Empty for none.
         values: Values by name.
     """
     if not values:
@@ -151,24 +119,65 @@ def definitions(title: str, values: Mapping[str, Any]) -> str:
     items = ""
     for name, value in values.items():
         items += f"<dt>{text(str(name))}</dt><dd>{text(_setting(value))}</dd>"
-    return f"<h3>{text(title)}</h3><dl>{items}</dl>"
+    heading = f"<h4>{text(title)}</h4>" if title else ""
+    return f"{heading}<dl>{items}</dl>"
 
 
-def _wrapped_columns(rows: Rows) -> set[str]:
-    wrapped = set()
-    for row in rows:
-        for key, value in row.items():
-            if len(format_value(value)) > WRAP_FROM:
-                wrapped.add(key)
-    return wrapped
+def folded(name: str, title: str, inside: str) -> str:
+    """Return a part that is closed until the reader opens it, or nothing if it is empty.
+
+    Args:
+        name: Its id.
+        title: What the reader sees while it is closed.
+        inside: Its content as HTML.
+    """
+    if not inside:
+        return ""
+    return (
+        f'<details id="{name}"><summary><h3>{text(title)}</h3></summary>'
+        f'<div class="folded">{inside}</div></details>'
+    )
 
 
-def _class(key: str, wrapped: Container[str]) -> str:
-    return ' class="wordy"' if key in wrapped else ""
-
-
-def _options(names: Iterable[str]) -> str:
+def options(names: Iterable[str]) -> str:
+    """Return the options of a menu."""
     return "".join(f"<option>{text(name)}</option>" for name in names)
+
+
+def _mark(mark: str) -> str:
+    if mark not in MARKS:
+        return '<span class="mark"></span>'
+    sign, words = MARKS[mark]
+    return f'<span class="mark" aria-hidden="true">{sign}</span><span class="unseen">{words}</span>'
+
+
+def _name(name: str) -> str:
+    """Return the name of a row, whose words are not broken at their hyphens."""
+    words = []
+    for word in name.split(" "):
+        words.append(f'<span class="whole">{text(word)}</span>' if "-" in word else text(word))
+    return " ".join(words)
+
+
+def _tag(mark: str) -> str:
+    return f' <span class="tag">{mark}</span>' if mark == HIGHEST else ""
+
+
+def _dot(slot: int | None) -> str:
+    return "" if slot is None else f'<span class="dot h{slot}" aria-hidden="true"></span>'
+
+
+def _column_class(rows: Rows, key: str) -> str:
+    """Return the class of a column: "wordy" for long text, "words" for short text, or none."""
+    cells = [format_value(row.get(key)) for row in rows]
+    if any(len(cell) > WRAP_FROM for cell in cells):
+        return "wordy"
+    num_words = sum(cell[:1].isalpha() for cell in cells)
+    return "words" if 2 * num_words > len(cells) else ""
+
+
+def _class(name: str) -> str:
+    return f' class="{name}"' if name else ""
 
 
 def _setting(value: Any) -> str:

@@ -1,449 +1,228 @@
-// Draws the charts of the page with plotly, from the values that `plots.py` wrote into it.
+// What needs a reader's hand: choosing, highlighting, reading values, saving. The page is complete
+// without it.
 "use strict";
 (() => {
-  const page = JSON.parse(document.getElementById("data").textContent);
+  const root = document.documentElement;
+  const all = (selector, inside = document) => [...inside.querySelectorAll(selector)];
+  const values = JSON.parse(document.getElementById("data").textContent);
+  const MOST_HIGHLIGHTED = 4;
 
-  const darkScheme = matchMedia("(prefers-color-scheme: dark)");
-  const printing = matchMedia("print");
-  const narrowScreen = matchMedia("(max-width: 40rem)");
+  // Panels: one at a time, chosen for the whole page (kinds of run) or for one figure.
 
-  const DASHES = ["solid", "dash", "dashdot", "dot"];
-  const SYMBOLS = [
-    "circle", "square", "diamond", "cross", "x", "triangle-up", "star", "hexagon", "circle",
-  ];
-  // Viridis, as red, green and blue.
-  const SCALE = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
-  const FOUR_DIGITS = ":.4~g";
-
-  const hiddenSchemes = new Set();
-  let kind = page.kinds[0];
-
-  // Colours.
-
-  const isDark = () => darkScheme.matches && !printing.matches;
-  const inkColour = () => (isDark() ? "#ececec" : "#1b1b1b");
-  const gridColour = () => (isDark() ? "#3a3e46" : "#e3e3e3");
-  const seriesColour = (series) => page.palette[isDark() ? "dark" : "light"][series.colour];
-
-  function faded(hex) {
-    const parts = [1, 3, 5].map((start) => parseInt(hex.slice(start, start + 2), 16));
-    return `rgba(${parts.join(",")},0.18)`;
+  function showPanel(figure, name) {
+    for (const panel of all(".panel", figure)) panel.hidden = panel.dataset.panel !== name;
   }
 
-  // The colour at a place between 0 and 1 of the scale.
-  function scaleColour(share) {
-    const place = Math.min(share, 0.9999) * (SCALE.length - 1);
-    const step = Math.floor(place);
-    const parts = SCALE[step].map((low, part) => {
-      const high = SCALE[step + 1][part];
-      return Math.round(low + (place - step) * (high - low));
-    });
-    return `rgb(${parts.join(",")})`;
+  const shownPanel = (figure) => figure.querySelector(".panel:not([hidden])");
+
+  function showKind(kind) {
+    for (const figure of all("figure[data-by=kind]")) showPanel(figure, kind);
   }
 
-  function stackColour(series) {
-    return series.shade === undefined ? seriesColour(series) : scaleColour(series.shade);
-  }
+  // Highlighting: at most four schemes in the folded figures.
 
-  // Text. Plotly reads tags and percent signs in names, so they are escaped.
+  const boxes = all("#schemes input");
+  const slots = new Map();
 
-  function escapeText(text) {
-    return text
-      .replace(/&/g, "&amp;")
-      .replace(/</g, "&lt;")
-      .replace(/>/g, "&gt;")
-      .replace(/%/g, "&#37;");
-  }
-
-  const escapeLabels = (values) =>
-    values.map((value) => (typeof value === "string" ? escapeText(value) : value));
-
-  // Traces: one function per type of series. Each returns the traces of one series.
-
-  const named = (series) => ({ name: series.name, legendgroup: series.name });
-  const zeroIfUnknown = (values) => values.map((value) => value || 0);
-
-  function errorBars(values, colour) {
-    return { type: "data", array: zeroIfUnknown(values), color: colour, thickness: 1.2 };
-  }
-
-  function bandTrace(series) {
-    const { x, y, sd } = series.data;
-    const known = x.map((_, i) => i).filter((i) => y[i] !== null);
-    const along = known.map((i) => x[i]);
-    const upper = known.map((i) => y[i] + (sd[i] || 0));
-    const lower = known.map((i) => y[i] - (sd[i] || 0));
-    return {
-      ...named(series),
-      x: along.concat([...along].reverse()),
-      y: upper.concat(lower.reverse()),
-      mode: "lines",
-      fill: "toself",
-      fillcolor: faded(seriesColour(series)),
-      line: { width: 0 },
-      hoverinfo: "skip",
-      showlegend: false,
-    };
-  }
-
-  function lineTraces(series) {
-    const { x, y, sd } = series.data;
-    const colour = seriesColour(series);
-    const spread = (value) => (value === null ? "" : ` ± ${Number(value.toPrecision(3))}`);
-    const line = {
-      ...named(series),
-      x,
-      y,
-      customdata: sd.map(spread),
-      mode: x.length > 1 ? "lines" : "markers",
-      line: { color: colour, dash: DASHES[series.dash], width: 2 },
-      marker: { color: colour },
-      hovertemplate: `%{y${FOUR_DIGITS}}%{customdata}`,
-    };
-    const hasBand = sd.some((value) => value !== null) && y.some((value) => value !== null);
-    return hasBand ? [bandTrace(series), line] : [line];
-  }
-
-  function markTraces(series) {
-    return [{
-      ...named(series),
-      x: series.data.x,
-      y: series.data.y,
-      mode: "markers",
-      marker: { color: seriesColour(series), size: 7, line: { color: inkColour(), width: 0.5 } },
-      hovertemplate: `%{y${FOUR_DIGITS}}`,
-      showlegend: false,
-    }];
-  }
-
-  function boxTraces(series) {
-    const { x, low, q1, median, q3, high } = series.data;
-    const colour = seriesColour(series);
-    return [{
-      ...named(series),
-      type: "box",
-      x,
-      lowerfence: low,
-      q1,
-      median,
-      q3,
-      upperfence: high,
-      line: { color: colour, width: 1.4 },
-      fillcolor: faded(colour),
-    }];
-  }
-
-  function barTraces(series) {
-    return [{
-      ...named(series),
-      type: "bar",
-      x: escapeLabels(series.data.x),
-      y: series.data.y,
-      marker: { color: seriesColour(series) },
-      error_y: errorBars(series.data.sd, inkColour()),
-      hovertemplate: `%{y${FOUR_DIGITS}}<extra>${series.name}</extra>`,
-    }];
-  }
-
-  function stackTraces(series) {
-    const border = { width: 0.5, color: isDark() ? "#9aa0aa" : "#ffffff" };
-    return [{
-      ...named(series),
-      type: "bar",
-      x: escapeLabels(series.data.x),
-      y: series.data.y,
-      marker: { color: stackColour(series), line: border },
-      hovertemplate: `client %{x}: %{y}<extra>${series.name}</extra>`,
-    }];
-  }
-
-  function dotTraces(series) {
-    const colour = seriesColour(series);
-    const border = { color: inkColour(), width: 0.5 };
-    return [{
-      ...named(series),
-      x: series.data.x,
-      y: series.data.y,
-      mode: "markers",
-      marker: { color: colour, size: 11, symbol: SYMBOLS[series.colour], line: border },
-      error_x: errorBars(series.data["sd x"], colour),
-      error_y: errorBars(series.data["sd y"], colour),
-      hovertemplate: `%{x${FOUR_DIGITS}}, %{y${FOUR_DIGITS}}<extra>${series.name}</extra>`,
-    }];
-  }
-
-  function groupTraces(series) {
-    const { x, y, sd } = series.data;
-    const colour = seriesColour(series);
-    const border = { color: inkColour(), width: 0.5 };
-    return [{
-      ...named(series),
-      x: escapeLabels(x),
-      y,
-      offsetgroup: series.name,
-      mode: "markers",
-      marker: { color: colour, size: 10, symbol: SYMBOLS[series.colour], line: border },
-      error_y: errorBars(sd, colour),
-      hovertemplate: `%{x}: %{y${FOUR_DIGITS}}<extra>${series.name}</extra>`,
-    }];
-  }
-
-  function heatTraces(series) {
-    const { x, z, capped } = series.data;
-    const y = escapeLabels(series.data.y);
-    const map = {
-      type: "heatmap",
-      name: series.name,
-      x,
-      y,
-      z,
-      zmin: 0,
-      zmax: 1,
-      colorscale: "Cividis",
-      colorbar: {
-        title: { text: "probability" },
-        outlinewidth: 0,
-        tickcolor: inkColour(),
-        thickness: 14,
-      },
-      hovertemplate: `round %{x}, client %{y}: %{z${FOUR_DIGITS}}<extra></extra>`,
-    };
-
-    const rounds = [];
-    const clients = [];
-    capped.forEach((columns, row) => {
-      for (const column of columns) {
-        rounds.push(x[column]);
-        clients.push(y[row]);
-      }
-    });
-    if (rounds.length === 0) return [map];
-    const circles = {
-      name: "capped",
-      x: rounds,
-      y: clients,
-      mode: "markers",
-      marker: { symbol: "circle-open", size: 4, color: "#D55E00", line: { width: 1 } },
-      hoverinfo: "skip",
-      showlegend: true,
-    };
-    return [map, circles];
-  }
-
-  const TRACES = {
-    lines: lineTraces,
-    marks: markTraces,
-    boxes: boxTraces,
-    bars: barTraces,
-    stack: stackTraces,
-    dots: dotTraces,
-    groups: groupTraces,
-    heat: heatTraces,
-  };
-
-  // Layout.
-
-  function axis(title, more) {
-    return {
-      title: { text: escapeText(title), standoff: 8 },
-      gridcolor: gridColour(),
-      zerolinecolor: gridColour(),
-      linecolor: gridColour(),
-      automargin: true,
-      ...more,
-    };
-  }
-
-  // The range from half a step before the first value to half a step after the last.
-  function rangeAround(values) {
-    const first = values[0];
-    const last = values[values.length - 1];
-    const step = values.length > 1 ? (last - first) / (values.length - 1) : 1;
-    return [first - step / 2, last + step / 2];
-  }
-
-  const areWords = (values) => typeof values[0] === "string";
-
-  function xAxisOptions(chart, data) {
-    if (chart.type === "heat") return { range: rangeAround(data.x) };
-    const hasCategories = ["boxes", "bars", "groups"].includes(chart.type)
-      || (chart.type === "stack" && areWords(data.x));
-    return hasCategories ? { type: "category" } : {};
-  }
-
-  // The range of all values with their error bars. Plotly would begin at zero for groups.
-  function rangeOfGroups(allSeries) {
-    const ends = allSeries.flatMap(({ data }) => data.y.flatMap((value, i) => {
-      const spread = data.sd[i] || 0;
-      return value === null ? [] : [value - spread, value + spread];
-    }));
-    const margin = 0.05 * (Math.max(...ends) - Math.min(...ends)) || 0.05;
-    return [Math.min(...ends) - margin, Math.max(...ends) + margin];
-  }
-
-  function yAxisOptions(chart, data, allSeries) {
-    if (chart.type === "groups" && allSeries.length > 0) return { range: rangeOfGroups(allSeries) };
-    if (chart.type !== "heat") return {};
-    return areWords(data.y) ? { type: "category" } : { range: rangeAround(data.y) };
-  }
-
-  function layout(chart, allSeries) {
-    const data = allSeries.length > 0 ? allSeries[0].data : { x: [], y: [] };
-    const isStack = chart.type === "stack";
-    return {
-      xaxis: axis(chart.axes.x, xAxisOptions(chart, data)),
-      yaxis: axis(chart.axes.y, yAxisOptions(chart, data, allSeries)),
-      autosize: true,
-      height: narrowScreen.matches ? 400 : 420,
-      margin: { l: 56, r: 12, t: 12, b: 48 },
-      paper_bgcolor: "rgba(0,0,0,0)",
-      plot_bgcolor: "rgba(0,0,0,0)",
-      font: { color: inkColour(), size: 13, family: "system-ui, sans-serif" },
-      hovermode: chart.type === "lines" ? "x unified" : "closest",
-      hoverlabel: { bgcolor: isDark() ? "#2a2e35" : "#ffffff", font: { color: inkColour() } },
-      boxmode: "group",
-      scattermode: chart.type === "groups" ? "group" : "overlay",
-      barmode: isStack ? "stack" : "group",
-      bargap: isStack ? 0.08 : 0.2,
-      legend: { orientation: "h", yanchor: "bottom", y: 1.01, x: 0 },
-      showlegend: chart.type !== "bars" || !narrowScreen.matches,
-      uirevision: "kept",  // plotly keeps the zoom when it draws again
-    };
-  }
-
-  // Drawing.
-
-  // The panel to draw: the kind of run of the whole page, or the chart's own choice.
-  // null if nothing was recorded for the kind of run.
-  function chosenPanel(chart) {
-    if (chart.by === "kind") return chart.choices[kind] ? kind : null;
-    const select = document.querySelector(`#${chart.id} select.own`);
-    return select ? select.value : Object.keys(chart.choices)[0];
-  }
-
-  function describe(chart, panel) {
-    if (panel === null) return "Not recorded for this kind of run.";
-    const needsKind = chart.by === "kind" && page.kinds.length > 1;
-    return (needsKind ? `${kind}: ` : "") + chart.summary[panel];
-  }
-
-  function seriesTraces(chart, series) {
-    const traces = TRACES[series.type]({ ...series, name: escapeText(series.name) });
-    const isHidden = chart.by === "kind" && hiddenSchemes.has(series.name);
-    return isHidden ? traces.map((trace) => ({ ...trace, visible: "legendonly" })) : traces;
-  }
-
-  function draw(chart) {
-    const figure = document.getElementById(chart.id);
-    const plot = figure.querySelector(".plot");
-    const panel = chosenPanel(chart);
-    const allSeries = panel === null ? [] : chart.choices[panel];
-
-    const words = describe(chart, panel);
-    figure.querySelector(".summary").textContent = words;
-    plot.setAttribute("aria-label", `${chart.title}: ${words}`);
-
-    const traces = allSeries.flatMap((series) => seriesTraces(chart, series));
-    return Plotly.react(plot, traces, layout(chart, allSeries), {
-      responsive: true,
-      displaylogo: false,
-      scrollZoom: false,
-      modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
-      toImageButtonOptions: { format: "svg", filename: fileName(chart) },
-    });
-  }
-
-  const drawAll = () => Promise.all(page.charts.map(draw));
-
-  // Downloads.
-
-  const fileName = (chart) => `fedcohort-${chart.id}`;
-
-  function csvCell(value) {
-    if (value === null || value === undefined) return "";
-    const text = String(value);
-    return /[",\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
-  }
-
-  function heatRows(series) {
-    const { x, y, z, capped } = series.data;
-    const rows = [];
-    y.forEach((client, row) => {
-      x.forEach((round, column) => {
-        rows.push([round, client, z[row][column], capped[row].includes(column) ? 1 : 0]);
-      });
-    });
-    return rows;
-  }
-
-  function seriesRows(chart, series) {
-    if (series.type === "heat") return heatRows(series);
-    const columns = Object.keys(chart.columns);
-    return series.data.x.map((_, i) => columns.map((column) => (series.data[column] || [])[i]));
-  }
-
-  function csvText(chart) {
-    const rows = [[chart.by, "series", ...Object.values(chart.columns)]];
-    for (const [panel, allSeries] of Object.entries(chart.choices)) {
-      for (const series of allSeries) {
-        for (const row of seriesRows(chart, series)) rows.push([panel, series.name, ...row]);
-      }
+  function readSlots() {
+    for (const box of boxes) {
+      if (!box.checked) slots.delete(box.value);
     }
-    return rows.map((row) => row.map(csvCell).join(",")).join("\n") + "\n";
+    for (const box of boxes) {
+      if (!box.checked || slots.has(box.value)) continue;
+      const taken = new Set(slots.values());
+      slots.set(box.value, [0, 1, 2, 3].find((slot) => !taken.has(slot)));
+    }
+    const full = slots.size >= MOST_HIGHLIGHTED;
+    for (const box of boxes) box.disabled = full && !box.checked;
   }
 
-  function downloadCsv(chart) {
+  function highlight() {
+    readSlots();
+    for (const series of all("#figures .series")) {
+      series.classList.remove("h0", "h1", "h2", "h3", "other");
+      const slot = slots.get(series.dataset.name);
+      series.classList.add(slot === undefined ? "other" : `h${slot}`);
+      if (slot !== undefined) series.parentNode.append(series);
+    }
+  }
+
+  // Values under the pointer, read from the drawn lines.
+
+  function placeAt(path, x) {
+    let low = 0;
+    let high = path.getTotalLength();
+    if (path.getPointAtLength(high).x < x - 1 || path.getPointAtLength(0).x > x + 1) return null;
+    for (let step = 0; step < 24; step += 1) {
+      const middle = (low + high) / 2;
+      if (path.getPointAtLength(middle).x < x) low = middle;
+      else high = middle;
+    }
+    return path.getPointAtLength(low).y;
+  }
+
+  const shorter = (value) => Number(value.toPrecision(4)).toLocaleString("en");
+
+  function readValues(svg, event) {
+    const plane = svg.querySelector(".plane");
+    const [xLow, xHigh, yLow, yHigh, left, right, bottom, top] =
+      plane.dataset.scales.split(" ").map(Number);
+    const corner = svg.getBoundingClientRect();
+    const x = (event.clientX - corner.left) * (svg.viewBox.baseVal.width / corner.width);
+    if (x < left || x > right) return clearValues(svg);
+    const found = [];
+    for (const series of all(".series:not(.other), .series:hover", plane)) {
+      const path = series.querySelector(".line");
+      const y = path && placeAt(path, x);
+      if (y === null || y === undefined) continue;
+      const value = yLow + ((bottom - y) / (bottom - top)) * (yHigh - yLow);
+      found.push([value, series.dataset.name]);
+    }
+    found.sort((one, other) => other[0] - one[0]);
+    const at = shorter(xLow + ((x - left) / (right - left)) * (xHigh - xLow));
+    const said = found.map(([value, name]) => `${name} ${shorter(value)}`).join(" · ");
+    plane.querySelector(".cursor").setAttribute("d", `M${x} ${top}V${bottom}`);
+    svg.closest(".panel").querySelector(".readout").textContent = `${plane.dataset.x} ${at}: ${said}`;
+    return undefined;
+  }
+
+  function clearValues(svg) {
+    svg.querySelector(".cursor").removeAttribute("d");
+    svg.closest(".panel").querySelector(".readout").textContent = "";
+  }
+
+  // Definitions: beside their words where there is room.
+
+  function placeMeaning(term) {
+    const meaning = term.querySelector(".meaning");
+    meaning.classList.remove("placed");
+    meaning.style.left = meaning.style.top = "";
+    if (innerWidth < 640) return;
+    const word = term.getBoundingClientRect();
+    meaning.classList.add("placed");
+    const size = meaning.getBoundingClientRect();
+    const below = word.bottom + 8;
+    const top = below + size.height > innerHeight ? word.top - size.height - 8 : below;
+    meaning.style.left = `${Math.max(8, Math.min(word.left, innerWidth - size.width - 16))}px`;
+    meaning.style.top = `${Math.max(8, top)}px`;
+  }
+
+  // Saving.
+
+  function save(blob, name) {
     const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([csvText(chart)], { type: "text/csv" }));
-    link.download = `${fileName(chart)}.csv`;
+    link.href = URL.createObjectURL(blob);
+    link.download = name;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
 
-  function downloadImage(chart, format) {
-    const plot = document.querySelector(`#${chart.id} .plot`);
-    const scale = format === "png" ? 2 : 1;
-    Plotly.downloadImage(plot, {
-      format, filename: fileName(chart), width: 900, height: 520, scale,
+  async function csvBlob(figure) {
+    const bytes = Uint8Array.from(atob(values[figure.id]), (letter) => letter.charCodeAt(0));
+    const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return new Blob([await new Response(unpacked).text()], { type: "text/csv" });
+  }
+
+  const KEPT = [
+    "fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap",
+    "opacity", "visibility", "text-anchor", "font-family", "font-size", "font-weight",
+  ];
+
+  // A drawing that needs no style sheet: what the style sheet says is written into it.
+  function svgText(figure) {
+    const drawn = all("svg", shownPanel(figure)).find((svg) => svg.checkVisibility());
+    const copy = drawn.cloneNode(true);
+    const parts = all("*", drawn);
+    all("*", copy).forEach((part, place) => {
+      const style = getComputedStyle(parts[place]);
+      for (const name of KEPT) part.style.setProperty(name, style.getPropertyValue(name));
     });
+    const { width, height } = drawn.viewBox.baseVal;
+    copy.setAttribute("width", width);
+    copy.setAttribute("height", height);
+    copy.style.background = getComputedStyle(document.body).backgroundColor;
+    return new XMLSerializer().serializeToString(copy);
   }
 
-  function download(chart, format) {
-    if (format === "csv") downloadCsv(chart);
-    else downloadImage(chart, format);
+  async function pngBlob(figure) {
+    const source = new Blob([svgText(figure)], { type: "image/svg+xml" });
+    const image = new Image();
+    image.src = URL.createObjectURL(source);
+    await image.decode();
+    const canvas = document.createElement("canvas");
+    canvas.width = 2 * image.width;
+    canvas.height = 2 * image.height;
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+    URL.revokeObjectURL(image.src);
+    return new Promise((resolve) => { canvas.toBlob(resolve, "image/png"); });
   }
 
-  // Controls.
+  const BLOBS = {
+    csv: csvBlob,
+    svg: (figure) => new Blob([svgText(figure)], { type: "image/svg+xml" }),
+    png: pngBlob,
+  };
 
-  for (const chart of page.charts) {
-    const figure = document.getElementById(chart.id);
-    figure.querySelector("select.own")?.addEventListener("change", () => draw(chart));
-    for (const button of figure.querySelectorAll("button[data-as]")) {
-      button.addEventListener("click", () => download(chart, button.dataset.as));
+  // Print shows everything: folded parts are opened, and closed again afterwards.
+
+  let opened = [];
+
+  function unfold(printing) {
+    if (printing) opened = all("details:not([open])");
+    for (const part of opened) part.open = printing;
+    if (!printing) opened = [];
+  }
+
+  // Start.
+
+  root.classList.add("scripted");
+  for (const figure of all("figure")) {
+    const first = figure.querySelector(".panel");
+    if (first) showPanel(figure, first.dataset.panel);
+    figure.querySelector("select.own")?.addEventListener("change", (event) => {
+      showPanel(figure, event.target.value);
+    });
+    for (const button of all("button[data-as]", figure)) {
+      button.addEventListener("click", async () => {
+        const ending = button.dataset.as;
+        save(await BLOBS[ending](figure), `fedcohort-${figure.id}.${ending}`);
+      });
     }
   }
-
-  document.getElementById("kind")?.addEventListener("change", (event) => {
-    kind = event.target.value;
-    drawAll();
-  });
-
-  document.getElementById("schemes")?.addEventListener("change", (event) => {
-    const scheme = event.target.value;
-    if (event.target.checked) hiddenSchemes.delete(scheme);
-    else hiddenSchemes.add(scheme);
-    drawAll();
-  });
-
+  const kind = document.getElementById("kind");
+  if (kind) {
+    showKind(kind.value);
+    kind.addEventListener("change", () => showKind(kind.value));
+  }
+  document.getElementById("schemes")?.addEventListener("change", highlight);
+  for (const series of all("#figures .series:not(.other)")) {
+    const box = boxes.find((one) => one.value === series.dataset.name && one.checked);
+    if (box) slots.set(box.value, Number([...series.classList].find((one) => /^h\d$/.test(one))[1]));
+  }
+  readSlots();
   document.querySelector("form.controls")?.addEventListener("submit", (event) => {
     event.preventDefault();
   });
-
-  for (const query of [darkScheme, printing, narrowScreen]) {
-    query.addEventListener("change", drawAll);
+  for (const plane of all(".plane")) {
+    const svg = plane.closest("svg");
+    svg.addEventListener("pointermove", (event) => readValues(svg, event));
+    svg.addEventListener("pointerleave", () => clearValues(svg));
   }
-
-  drawAll().then(() => {
-    document.documentElement.dataset.drawn = "yes";
+  for (const term of all(".term")) {
+    term.addEventListener("pointerenter", () => placeMeaning(term));
+    term.addEventListener("focus", () => placeMeaning(term));
+  }
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") document.activeElement?.blur();
   });
+  for (const button of all(".copy")) {
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(button.closest(".code").querySelector("pre").textContent);
+      button.textContent = "Copied";
+    });
+  }
+  matchMedia("print").addEventListener("change", (query) => unfold(query.matches));
+  addEventListener("beforeprint", () => { if (!opened.length) unfold(true); });
+  addEventListener("afterprint", () => unfold(false));
+  root.dataset.ready = "yes";
 })();

@@ -14,7 +14,7 @@ import numpy as np
 from fedcohort.arrays import Floats
 from fedcohort.metrics import gap
 from fedcohort.reports.findings import Findings, Scheme
-from fedcohort.reports.words import listed, mean_with_sd
+from fedcohort.reports.words import listed, mean_with_sd, percent
 from fedcohort.statistics import estimate
 
 BySeed: TypeAlias = Mapping[int, float]  # one value per seed
@@ -100,7 +100,7 @@ def _first_at_target(schemes: Mapping[str, Scheme], targets: Sequence[float]) ->
         if reached:
             break
     else:
-        return f"No scheme reached {targets[0]:.0%} accuracy in every run."
+        return f"No scheme reached {percent(targets[0])} accuracy in every run."
 
     order = sorted(reached, key=lambda name: _mean(reached[name]))
     best = order[0]
@@ -115,7 +115,7 @@ def _first_at_target(schemes: Mapping[str, Scheme], targets: Sequence[float]) ->
     who = listed(winners)
     if len(winners) > 1:
         who += ", equal in every run,"
-    text = f"{who} reached {target:.0%} accuracy first, after {rounds} rounds."
+    text = f"{who} reached {percent(target)} accuracy first, after {rounds} rounds."
     if followers:
         later = reached[followers[0]]
         rounds = _in_words(later, digits=1)
@@ -182,7 +182,7 @@ def _left_out(schemes: Mapping[str, Scheme], class_rates: Sequence[float]) -> st
     points = 100 * float(gap(concerned[lowest].class_means))
     rate = class_rates[worst_class[lowest]]
     text = (
-        f"{lowest} leaves its worst class, clients that answer {rate:.0%} of the time, at "
+        f"{lowest} leaves its worst class, clients that answer {percent(rate)} of the time, at "
         f"{_in_words(accuracy[lowest])} accuracy, {points:.1f} points behind its best class."
     )
     if not others:

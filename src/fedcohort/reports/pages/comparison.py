@@ -9,11 +9,18 @@ import numpy as np
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.comparison import Comparison
 from fedcohort.lab.config import ComparisonConfig, client_classes, has_classes
-from fedcohort.lab.named_parts import data_and_model, labelled
-from fedcohort.lab.record_checks import CLASS_ACCURACY
+from fedcohort.lab.named_parts import data_and_model, labelled, selector_labels
+from fedcohort.lab.record_checks import CLASS_ACCURACY, LABEL_ACCURACY
 from fedcohort.lab.runs import group_label, run_groups
 from fedcohort.lab.summary import comparison_rows, count_asked
+from fedcohort.reports.candidates import Candidate, Cases
 from fedcohort.reports.findings import Findings, Scheme
+from fedcohort.reports.pages.training_answer import (
+    PAPERS,
+    UNIFORM,
+    order_kinds,
+    training_answer,
+)
 from fedcohort.reports.pages.wording import describe_failures, list_seeds
 from fedcohort.selection.protocol import NOBODY
 
@@ -21,8 +28,14 @@ NOTES = (
     "Means over seeds. ± is one standard deviation. A dash: not reached in every run, or unknown.",
     "Schemes are compared seed by seed, because runs with the same seed meet the same failures. A "
     "difference is beyond the spread over seeds if its mean over seeds is beyond the one-sided "
-    "95 % limit of Student's t.",
+    "95\u00a0% limit of Student's t.",
 )
+SAID = {
+    "How to read them": [
+        "These sentences compare two schemes at a time, one-sided and uncorrected; the table above "
+        "is stricter."
+    ]
+}
 # Columns of the summary that the page shows in its headings, joined with another, or not at all.
 NOT_COPIED = ("partition", "aggregation", "mu", "selector", "final", "sd", "worst label")
 
@@ -44,11 +57,16 @@ def findings(comparison: Comparison) -> Findings:
 
     records = _up_to_last_test(comparison.records)
     kinds = _schemes_by_kind(config, records)
+    cases = _cases(config, kinds)
+    answer = training_answer(cases, comparison.class_rates)
+    kinds_in_order = order_kinds(kinds, cases)
+    tables = _tables(comparison_rows(config, records))
     size = f"{config.clients} clients, {config.cohort} asked per round, {config.rounds} rounds"
     return Findings(
         title=f"Client selection compared: {data_and_model(config)}, {size}",
-        kinds=kinds,
-        tables=_tables(comparison_rows(config, records)),
+        kinds=kinds_in_order,
+        answer=answer,
+        tables={kind: tables[kind] for kind in kinds_in_order},
         targets=dict.fromkeys(kinds, config.targets),
         rates=config.rates if has_classes(config) else (),
         classes=client_classes(config) if has_classes(config) else None,
@@ -56,6 +74,7 @@ def findings(comparison: Comparison) -> Findings:
         allocations=labelled(comparison.allocations, config),
         owners=comparison.label_counts,
         lead=_lead(config, comparison.rounds_done),
+        said=SAID,
         notes=NOTES,
         settings=config.as_dict(),
         seeds=list_seeds(config.first_seed, config.seeds),
@@ -93,6 +112,31 @@ def _schemes_by_kind(
     return kinds
 
 
+def _cases(config: ComparisonConfig, kinds: Mapping[str, Mapping[str, Scheme]]) -> Cases:
+    """Return the candidates by partition: selectors with the rules that they were tried with."""
+    groups = run_groups(config)
+    labels = selector_labels(config)
+    papers = {labels[name] for name in PAPERS if name in labels}
+    cases: dict[str, list[Candidate]] = {}
+    for group in groups:
+        rule = f"{group.aggregation} rule"
+        if group.shows_mu:
+            rule += f", mu {group.mu:g}"
+        has_rules = len(config.aggregations) * len(config.mus) > 1
+        for selector, scheme in kinds[group.label].items():
+            candidate = Candidate(
+                name=f"{selector}, {rule}" if has_rules else selector,
+                selector=selector,
+                rule=rule,
+                kind=group.label,
+                scheme=scheme,
+                is_uniform=selector == labels.get(UNIFORM),
+                is_papers=selector in papers,
+            )
+            cases.setdefault(f"{group.partition} data", []).append(candidate)
+    return cases
+
+
 def _scheme(
     config: ComparisonConfig, records: run_folder.Arrays, rows: Sequence[int], seeds: Sequence[int]
 ) -> Scheme:
@@ -100,6 +144,9 @@ def _scheme(
     class_accuracy = None
     if CLASS_ACCURACY in records:
         class_accuracy = records[CLASS_ACCURACY][-1, rows].astype(np.float64)
+    label_accuracy = None
+    if LABEL_ACCURACY in records:
+        label_accuracy = records[LABEL_ACCURACY][-1, rows].astype(np.float64)
     clients = records["clients"][:, rows]
     successes = records["valid"][:, rows].sum(axis=-1).T.astype(np.float64)
     return Scheme(
@@ -111,6 +158,7 @@ def _scheme(
         seconds=records["seconds"][:, rows].T,
         wasted=records["wasted_seconds"][:, rows].sum(axis=0),
         class_accuracy=class_accuracy,
+        label_accuracy=label_accuracy,
     )
 
 

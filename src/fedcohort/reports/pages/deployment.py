@@ -10,6 +10,7 @@ import numpy as np
 from fedcohort.lab.deployment import Deployment
 from fedcohort.lab.recorder import Allocations
 from fedcohort.reports.findings import Findings, Scheme
+from fedcohort.reports.pages.deployment_answer import deployment_answer, why_not_used
 
 NAME = "this run"  # of the one kind and of the one scheme
 ALMOST_ONE = 1 - 1e-6  # the journal has six digits
@@ -35,8 +36,9 @@ def findings(deployment: Deployment) -> Findings:
     outcomes = count_outcomes(rounds)
     clients = list(outcomes)
     return Findings(
-        title=f"Flower run: {len(rounds)} rounds, {len(clients)} clients",
+        title=_title(deployment.about, len(rounds), len(clients)),
         kinds={NAME: {NAME: _scheme(rounds, outcomes)}},
+        answer=deployment_answer(deployment.folder, rounds, outcomes),
         tables={"Clients": [_client_row(name, outcomes[name]) for name in clients]},
         allocations=_allocations(rounds, clients),
         outcomes=outcomes,
@@ -64,6 +66,13 @@ def count_outcomes(rounds: Rounds) -> dict[str, Counter[str]]:
     return dict(sorted(outcomes.items()))
 
 
+def _title(about: Mapping[str, Any], num_rounds: int, num_clients: int) -> str:
+    """Name the selector, if it is known, and the size of the run."""
+    selector = about.get("selector")
+    who = f"{selector}, " if isinstance(selector, str) and selector else ""
+    return f"Flower run: {who}{num_rounds} rounds, {num_clients} clients"
+
+
 def _lead(rounds: Rounds, about: Mapping[str, Any]) -> str:
     """Say how long the run took, and whether it is finished."""
     seconds = sum(entry["seconds"] for entry in rounds)
@@ -89,16 +98,12 @@ def _scheme(rounds: Rounds, outcomes: Mapping[str, Counter[str]]) -> Scheme:
 def _client_row(name: str, outcomes: Counter[str]) -> dict[str, Any]:
     asked = outcomes.total()
     arrived = outcomes["arrived"]
-    others = []
-    for outcome, times in sorted(outcomes.items()):
-        if outcome != "arrived":
-            others.append(f"{outcome} {times}")
     return {
         "client": name,
         "asked": asked,
         "arrived": arrived,
         "success ratio": arrived / asked if asked else nan,
-        "otherwise": ", ".join(others) or "-",
+        "why": why_not_used(outcomes),
     }
 
 

@@ -5,11 +5,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from fedcohort.lab.config import SimulationConfig, client_classes, has_classes
-from fedcohort.lab.named_parts import labelled
+from fedcohort.lab.named_parts import labelled, selector_labels
 from fedcohort.lab.simulation import Simulation
 from fedcohort.lab.simulation_result import SimulationResult
 from fedcohort.lab.summary import simulation_rows
 from fedcohort.reports.findings import Findings, Scheme
+from fedcohort.reports.pages.simulation_answer import simulation_answer
 from fedcohort.reports.pages.wording import describe_failures, list_seeds
 
 KIND = "selection only"
@@ -35,10 +36,12 @@ def findings(simulation: Simulation) -> Findings:
             f"runs must hold schemes that were simulated, got {simulation.folder}; "
             "for the regret, give the folder above it"
         )
+    found = schemes(config, labelled(results, config))
     size = f"{config.clients:,} clients, {config.cohort:,} asked per round"
     return Findings(
         title=f"Selection simulated: {size}, {config.rounds:,} rounds",
-        kinds={KIND: schemes(config, labelled(results, config))},
+        kinds={KIND: found},
+        answer=simulation_answer(found, selector_labels(config).get("random", "")),
         tables={"Schemes": simulation_rows(config, labelled(results, config))},
         rates=config.rates if has_classes(config) else (),
         classes=client_classes(config) if has_classes(config) else None,

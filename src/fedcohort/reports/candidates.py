@@ -1,0 +1,117 @@
+"""Schemes that may be recommended, and how far two of them are apart."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan, nan, sqrt
+
+import numpy as np
+
+from fedcohort.reports.findings import Scheme
+from fedcohort.reports.words import signed
+from fedcohort.statistics import holm, p_pooled, pooled_variance, t_limit
+
+LEVEL = 0.05  # of the corrected p-values, and one minus the confidence of the intervals
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A scheme that may be recommended: a selector and the rule that combines its updates.
+
+    Attributes:
+        name: Name in tables and figures, different for every candidate of a case.
+        selector: Name of the selector.
+        rule: How updates are combined, in words. Empty if nothing is to be said about it.
+        kind: Kind of run that it belongs to.
+        scheme: Its results.
+        is_uniform: Whether the selector asks everybody equally often.
+        is_papers: Whether it is E3CS as the paper defines it.
+    """
+
+    name: str
+    selector: str
+    rule: str
+    kind: str
+    scheme: Scheme
+    is_uniform: bool = False
+    is_papers: bool = False
+
+    @property
+    def words(self) -> str:
+        """The selector and its rule, in a sentence."""
+        return f"{self.selector} with the {self.rule}" if self.rule else self.name
+
+    @property
+    def by_seed(self) -> dict[int, float]:
+        """Final accuracy of each seed that was played to the end."""
+        final = self.scheme.final_accuracy
+        if final is None:
+            return {}
+        values = zip(self.scheme.seeds, final.tolist(), strict=True)
+        return {seed: value for seed, value in values if not isnan(value)}
+
+    @property
+    def accuracy(self) -> float:
+        """Mean final accuracy over seeds, nan if no seed was played to the end."""
+        values = list(self.by_seed.values())
+        return float(np.mean(values)) if values else nan
+
+
+Cases = Mapping[str, Sequence[Candidate]]  # candidates by the case that they were tried in
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far the final accuracies of two candidates are apart, seed by seed.
+
+    Attributes:
+        mean: Mean over the seeds that both were played with, nan without any.
+        margin: How far the 95 % interval reaches to either side, nan if no spread is known.
+        p_value: Two-sided p-value, corrected for the number of comparisons.
+        seeds: Number of seeds that both were played with.
+    """
+
+    mean: float
+    margin: float
+    p_value: float
+    seeds: int
+
+    @property
+    def interval(self) -> str:
+        """The 95 % interval in points of accuracy, empty if no spread is known."""
+        if isnan(self.margin):
+            return ""
+        low = signed(100 * (self.mean - self.margin))
+        high = signed(100 * (self.mean + self.margin))
+        return f"{low} to {high}"
+
+    @property
+    def holds_zero(self) -> bool:
+        """Whether the interval allows for no difference at all."""
+        return isnan(self.margin) or abs(self.mean) <= self.margin
+
+
+def differences(pairs: Mapping[str, tuple[Candidate, Candidate]]) -> dict[str, Difference]:
+    """Return the difference of each pair, its p-value corrected for the number of pairs.
+
+    Args:
+        pairs: Two candidates by name. The spread from seed to seed is pooled over all pairs.
+    """
+    by_seed: dict[str, list[float]] = {}
+    for name, (one, other) in pairs.items():
+        by_seed[name] = []
+        for seed, value in one.by_seed.items():
+            if seed in other.by_seed:
+                by_seed[name].append(value - other.by_seed[seed])
+    groups = list(by_seed.values())
+    p_values = holm(np.array(p_pooled(groups))).tolist()
+    variance, degrees = pooled_variance(groups)
+    limit = t_limit(LEVEL / 2, degrees) if degrees else nan
+
+    found = {}
+    for (name, values), p_value in zip(by_seed.items(), p_values, strict=True):
+        mean = float(np.mean(values)) if values else nan
+        margin = nan
+        if values and variance:
+            margin = limit * sqrt(variance / len(values))
+        found[name] = Difference(mean, margin, p_value, len(values))
+    return found

@@ -1,0 +1,207 @@
+"""Which scheme is recommended, in which case, and in which words."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from fedcohort.reports.candidates import Candidate
+from fedcohort.reports.findings import Scheme
+from fedcohort.reports.html.elements import marked_table
+from fedcohort.reports.html.terms import Marker
+from fedcohort.reports.pages.training_answer import order_kinds, training_answer
+from fedcohort.reports.recommendation import (
+    basis_sentences,
+    recommend,
+    recommendation_sentence,
+)
+
+UNIFORM = [0.50, 0.52, 0.48, 0.50]
+AHEAD = [0.60, 0.621, 0.579, 0.600]  # a tenth more in every seed, nearly
+
+
+def candidate(selector, final, rule="", kind="k", **more):
+    accuracy = np.array(final, dtype=float)[:, None]
+    asked = np.full(accuracy.shape, 4.0)
+    scheme = Scheme(range(len(final)), asked, asked / 2, accuracy=accuracy)
+    name = f"{selector}, {rule}" if rule else selector
+    uniform = selector == "random"
+    papers = selector.startswith("e3cs")
+    return Candidate(
+        name, selector, rule, kind, scheme, is_uniform=uniform, is_papers=papers, **more
+    )
+
+
+def test_a_scheme_that_is_ahead_in_every_seed_is_recommended_with_its_figures():
+    found = recommend({"x data": [candidate("random", UNIFORM), candidate("e3cs-0.5", AHEAD)]})
+    assert found.chosen.name == "e3cs-0.5"
+    said = recommendation_sentence(found)
+    assert said.startswith("On x data, use e3cs-0.5: it ends at 0.600 accuracy, 10.0 points ahead")
+    # The differences are 0.1, 0.101, 0.099 and 0.1; t is 3.182 for three degrees of freedom.
+    assert "ahead of uniform selection (+9.9 to +10.1; 4 seeds)" in said
+    assert said.count(". ") == 0
+
+
+def test_a_lead_within_chance_keeps_uniform_selection():
+    noisy = [0.60, 0.45, 0.58, 0.40]
+    found = recommend({"x data": [candidate("random", UNIFORM), candidate("e3cs-0.5", noisy)]})
+    assert found.chosen.is_uniform
+    assert "keep uniform selection (random)" in recommendation_sentence(found)
+    said = recommendation_sentence(found)
+    # The differences are 0.1, -0.07, 0.1 and -0.1: 0.0075 +- 3.182 * 0.1075 / 2.
+    assert "0.7 points above its 0.500 accuracy (\u221216.4 to +17.9), which 4 seeds cannot" in said
+    assert found.tied == ["random"]
+
+
+def test_one_seed_decides_nothing_and_everything_is_tied():
+    found = recommend({"x data": [candidate("random", [0.5]), candidate("e3cs-0", [0.9])]})
+    assert found.chosen.is_uniform
+    assert "one seed cannot tell that from chance" in recommendation_sentence(found)
+    assert found.tied == ["random"]
+
+
+def test_without_uniform_selection_the_highest_is_named_and_the_gain_is_not_known():
+    found = recommend({"x data": [candidate("fedcs", UNIFORM), candidate("e3cs-0", AHEAD)]})
+    assert found.chosen.name == "e3cs-0"
+    assert "uniform selection was not run" in recommendation_sentence(found)
+
+
+def test_the_more_schemes_are_tried_the_larger_a_lead_must_be():
+    lead = [0.53, 0.53, 0.52, 0.52]  # paired differences 0.03, 0.01, 0.04, 0.02
+    alone = recommend({"d": [candidate("random", UNIFORM), candidate("a", lead)]})
+    # These have the spread of the lead, and do not lead: 0.01, -0.01, 0.02, -0.02.
+    others = [candidate(f"b{place}", [0.51, 0.51, 0.50, 0.48]) for place in range(9)]
+    many = recommend({"d": [candidate("random", UNIFORM), candidate("a", lead), *others]})
+    squares = 0.0005 + 9 * 0.001
+    error = (squares / 30 / 4) ** 0.5
+    # Holm multiplies the smallest of ten p-values by ten.
+    assert many.against_uniform["a"].p_value == pytest.approx(
+        10 * 2 * stats.t.sf(0.025 / error, 30)
+    )
+    assert alone.against_uniform["a"].p_value == pytest.approx(
+        2 * stats.t.sf(0.025 / (0.0005 / 12) ** 0.5, 3)
+    )
+
+
+def test_three_seeds_tell_a_scheme_far_behind_from_the_best():
+    near = [0.51, 0.53, 0.47]
+    far = [0.25, 0.31, 0.34]
+    schemes = {"random": UNIFORM[:3], "near": near, "far": far, "other": near[::-1]}
+    found = recommend({"d": [candidate(name, final) for name, final in schemes.items()]})
+    assert "far" not in found.tied
+    assert "near" in [*found.tied, found.ranked[0].name]
+
+
+def test_the_hardest_case_is_where_uniform_selection_with_its_best_rule_ends_lowest():
+    cases = {
+        "iid data": [candidate("random", [0.9, 0.91], "r", "easy")],
+        "skewed data": [
+            candidate("random", [0.2, 0.2], "bad rule", "hard, bad"),
+            candidate("random", [0.6, 0.61], "good rule", "hard, good"),
+        ],
+        "other data": [candidate("random", [0.7, 0.7], "r", "middle")],
+    }
+    found = recommend(cases)
+    assert found.case == "skewed data"
+    assert found.uniform.rule == "good rule"
+    (basis,) = basis_sentences(found)
+    assert "skewed data, 0.605, against 0.905 on iid data and 0.700 on other data" in basis
+    kinds = {kind: {} for kind in ("easy", "middle", "hard, bad", "hard, good")}
+    assert list(order_kinds(kinds, cases)) == ["hard, good", "hard, bad", "middle", "easy"]
+
+
+def test_the_table_begins_with_the_highest_and_marks_what_cannot_be_told_from_it():
+    close = [0.61, 0.602, 0.58, 0.60]  # sometimes above, sometimes below
+    cases = {
+        "x data": [
+            candidate("random", UNIFORM),
+            candidate("close", close),
+            candidate("e3cs-0.5", AHEAD),
+        ]
+    }
+    table = training_answer(cases).table
+    assert [row["scheme"] for row in table.rows] == ["e3cs-0.5", "close", "random"]
+    assert table.marks == {0: "best", 1: "tied"}
+    assert table.rows[0]["against uniform"].startswith("+10.0 (+")
+    assert table.rows[2]["against uniform"] == "-"
+    assert table.note.count("Holm's method for 2 comparisons") == 2
+    assert "that of the last round" in table.note
+
+
+def test_the_star_marks_the_recommended_and_a_word_the_highest():
+    noisy = [0.60, 0.45, 0.58, 0.40]
+    cases = {"x data": [candidate("random", UNIFORM), candidate("e3cs-0.5", noisy)]}
+    answer = training_answer(cases)
+    assert answer.table.marks == {0: "highest", 1: "best"}
+    html = marked_table(answer.table, Marker(), {})
+    name = '<span class="whole">e3cs-0.5</span>'
+    assert f'<span class="mark"></span>{name} <span class="tag">highest</span></th>' in html
+    assert '★</span><span class="unseen">best choice: </span>random</th>' in html
+
+
+def test_uniform_selection_with_another_rule_has_its_difference_and_is_counted():
+    cases = {
+        "x data": [
+            candidate("random", UNIFORM, "good rule"),
+            candidate("random", [0.40, 0.41, 0.39, 0.40], "bad rule"),
+            candidate("mine", AHEAD, "good rule"),
+        ]
+    }
+    found = recommend(cases)
+    assert found.uniform.name == "random, good rule"
+    assert list(found.against_uniform) == ["mine, good rule", "random, bad rule"]
+    table = training_answer(cases).table
+    assert table.rows[2]["against uniform"].startswith("\u221210.0 (")
+    assert table.note.count("Holm's method for 2 comparisons") == 2
+
+
+def test_a_pair_counts_the_seeds_that_it_shares():
+    short = candidate("e3cs-0", [0.60, 0.63, float("nan"), float("nan")])
+    long = candidate("fedcs", [0.4, 0.4, 0.4, 0.41])
+    found = recommend({"d": [candidate("random", UNIFORM), short, long]})
+    assert found.against_uniform["e3cs-0"].seeds == 2
+    assert found.against_uniform["fedcs"].seeds == 4
+    assert (
+        "over 2 seeds" in training_answer({"d": [candidate("random", UNIFORM), short]}).table.note
+    )
+
+
+def test_the_interval_of_a_difference_has_the_spread_of_all():
+    rows = {"random": [0.5, 0.5, 0.5], "a": [0.51, 0.53, 0.52], "b": [0.4, 0.44, 0.42]}
+    found = recommend({"d": [candidate(name, final) for name, final in rows.items()]})
+    variance = (0.0002 + 0.0008) / 4
+    margin = stats.t.ppf(0.975, 4) * (variance / 3) ** 0.5
+    assert found.against_uniform["a"].margin == pytest.approx(margin)
+    assert found.against_uniform["b"].mean == pytest.approx(-0.08)
+
+
+def test_the_picture_highlights_the_chosen_uniform_selection_and_the_best_of_the_paper():
+    cases = {
+        "x data": [
+            candidate("random", UNIFORM),
+            candidate("e3cs-0", UNIFORM),
+            candidate("e3cs-0.5", AHEAD),
+            candidate("mine", [value + 0.2 for value in AHEAD]),
+        ]
+    }
+    picture = training_answer(cases).picture
+    assert picture.highlighted == ("mine", "random", "e3cs-0.5")
+    assert len(picture.panels["x data"].series) == 4
+    assert picture.x.title == "client-trainings asked"
+
+
+def test_without_a_final_accuracy_there_is_no_answer():
+    nothing = candidate("random", [float("nan")])
+    assert recommend({"d": [nothing]}) is None
+    assert training_answer({"d": [nothing]}) is None
+
+
+def test_a_case_that_is_hardly_easier_is_named():
+    cases = {
+        "hard data": [candidate("random", [0.50, 0.52, 0.48])],
+        "near data": [candidate("random", [0.53, 0.50, 0.50])],
+        "easy data": [candidate("random", [0.90, 0.93, 0.89])],
+    }
+    said = basis_sentences(recommend(cases))
+    assert said[1].startswith("It is hardly harder than near data: ")
+    del cases["near data"]
+    assert len(basis_sentences(recommend(cases))) == 1
