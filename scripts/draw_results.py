@@ -1,4 +1,4 @@
-"""Draw every page of `results` again: run the commands that results/README.md shows.
+"""Draw every page with measured numbers again: run the commands that results/README.md shows.
 
 `make results` calls it after new records were added.
 """
@@ -28,5 +28,6 @@ if __name__ == "__main__":
     for arguments in commands():
         subprocess.run([fedcohort, *arguments], cwd=ROOT, check=True)
     list_runs.REPORT.write_text(list_runs.write(), encoding="utf-8")
-    for page in (*fill_pages.PAGES, *fill_pages.QUOTING):
-        page.write_text(fill_pages.fill(page), encoding="utf-8")
+    fill_pages.fill_all()
+    page = [sys.executable, "benchmarks/run.py", "--page", "benchmarks/records"]
+    subprocess.run(page, cwd=ROOT, check=True)

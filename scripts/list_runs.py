@@ -1,6 +1,7 @@
 """List the committed records: which cells were trained, in which worlds, for how many rounds.
 
 `python scripts/list_runs.py` writes results/records/runs.md; a test checks that it is current.
+`facts()` has words for pages that say what was trained.
 """
 
 import json
@@ -11,6 +12,13 @@ from pyarrow import parquet
 
 RESULTS = Path(__file__).parents[1] / "results"
 REPORT = RESULTS / "records" / "runs.md"
+CELLS = "Cells of Table III by reading and world"
+READINGS = {
+    "cifar-cnn": "as printed",
+    "cifar-cnn-pool3-ceil": "best-fitting",
+    "cifar-cnn-pool3": "chosen first",
+}
+SPEEDS = "Speed of training on a GPU"
 COLUMNS = ("network", "partition", "update", "rule", "k", "sampler", "of rounds")
 
 
@@ -49,10 +57,98 @@ def count_runs(rows: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
+def cells_by_world(rows: list[dict[str, Any]]) -> dict[tuple[str, str, str], dict[int, list[int]]]:
+    """Return the rounds played of each cell of Table III, by reading, group and world."""
+    cells: dict[tuple[str, str, str], dict[int, list[int]]] = {}
+    for row in rows:
+        model, partition, update, rule, cohort, sampler, _ = describe(row)
+        if model in READINGS and (rule, cohort, sampler) == ("paper", "20", "successive"):
+            worlds = cells.setdefault((model, partition, update), {})
+            worlds.setdefault(row["seed"], []).append(len(row["accuracy"]))
+    return cells
+
+
+def describe_cells(played: list[int], rounds: int) -> str:
+    """Say how many schemes were trained in a world, and how far if not to the end."""
+    if not played:
+        return "-"
+    words = f"{len(played)}"
+    if min(played) < rounds:
+        words += f" to round {min(played):,}"
+    return words
+
+
+def cell_lines(rows: list[dict[str, Any]]) -> list[str]:
+    """Return the table of cells: a line for each reading and group, a column for each world."""
+    cells = cells_by_world(rows)
+    worlds = sorted(set().union(*cells.values()))
+    rounds = max(row["rounds"] for row in rows)
+    head = ["reading", "network", "partition", "update", *(f"world {seed}" for seed in worlds)]
+    lines = ["| " + " | ".join(head) + " |", "| " + " | ".join(["---"] * len(head)) + " |"]
+    for model, name in READINGS.items():
+        for (own_model, partition, update), own in sorted(cells.items()):
+            if own_model == model:
+                texts = [describe_cells(own.get(seed, []), rounds) for seed in worlds]
+                lines.append("| " + " | ".join([name, model, partition, update, *texts]) + " |")
+    return lines
+
+
+def speed_lines(rows: list[dict[str, Any]]) -> list[str]:
+    """Return the table of speeds: a line for each part, which is trained in lock-step."""
+    head = ("network", "precision", "runs in lock-step", "rounds", "seconds", "client-steps/s")
+    head = (*head, "GPU", "PyTorch", "commit")
+    lines: dict[str, None] = {}
+    for row in rows:
+        settings = json.loads(row["settings"])
+        about = json.loads(row["about"])
+        if about.get("gpu") and about.get("seconds") and about.get("client_steps"):
+            speed = about["client_steps"] / about["seconds"]
+            cells = [settings["model"], settings["precision"], str(about["runs"])]
+            cells += [f"{about['timed_rounds']:,}", f"{about['seconds']:,.0f}", f"{speed:,.0f}"]
+            cells += [about["gpu"], about["torch"], about["commit"]]
+            lines["| " + " | ".join(cells) + " |"] = None
+    top = ["| " + " | ".join(head) + " |", "| " + " | ".join(["---"] * len(head)) + " |"]
+    return [*top, *sorted(lines)]
+
+
+def equal_pairs(rows: list[dict[str, Any]]) -> str:
+    """Count pairs of E3CS-0 and E3CS-inc that are equal bit by bit while they are one scheme."""
+    pairs: dict[str, list[Any]] = {}
+    for row in rows:
+        if row["selector"] in ("e3cs-0", "e3cs-inc"):
+            kind = (*describe(row), row["seed"])
+            pairs.setdefault(str(kind), []).append(row["accuracy"][: row["rounds"] // 4 - 1])
+    both = [pair for pair in pairs.values() if len(pair) == 2]
+    return f"{sum(first == second for first, second in both)} of {len(both)}"
+
+
+def facts() -> dict[str, str]:
+    """Say in which worlds the network as printed was trained, and which runs repeat."""
+    rows = parquet.read_table(RESULTS / "runs-cifar10.parquet").to_pylist()
+    rounds = max(row["rounds"] for row in rows)
+    found = {"equal-pairs": equal_pairs(rows)}
+    for partition in ("iid", "non-iid"):
+        worlds = cells_by_world(rows).get(("cifar-cnn", partition, "FedAvg"), {})
+        seeds_by_rounds: dict[int, list[str]] = {}
+        for seed, played in sorted(worlds.items()):
+            seeds_by_rounds.setdefault(min(played), []).append(str(seed))
+        parts = []
+        for played, seeds in seeds_by_rounds.items():
+            words = f"world{'s' * (len(seeds) > 1)} {' and '.join(seeds)}"
+            if played < rounds:
+                words += f" to round {played:,}"
+            parts.append(words)
+        found[f"printed-{partition}"] = ", ".join(parts) or "no world"
+    return found
+
+
 def write() -> str:
-    """Return the report: one table for each data set."""
+    """Return the report: the cells of Table III, and one table for each data set."""
     parts = ["# Records", "", "Printed by `python scripts/list_runs.py`. A world is a seed.", ""]
     head = (*COLUMNS, "rounds played", "schemes", "worlds", "runs")
+    rows = parquet.read_table(RESULTS / "runs-cifar10.parquet").to_pylist()
+    parts += [f"## {CELLS}", "", *cell_lines(rows), ""]
+    parts += [f"## {SPEEDS}", "", *speed_lines(rows), ""]
     for path in sorted(RESULTS.glob("runs-*.parquet")):
         rows = parquet.read_table(path).to_pylist()
         parts += [f"## {path.stem.removeprefix('runs-')}", ""]

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from fedcohort.lab.archive import Result
 from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.result import Result
 from fedcohort.paper.setting import task_config
 
 SINGLE = {

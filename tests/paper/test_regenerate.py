@@ -8,22 +8,24 @@ import pytest
 
 from fedcohort import cli
 from fedcohort.reports import figures
+from fedcohort.study import runs
 
 sys.path.append(str(Path(__file__).parents[2] / "scripts"))
 
 import draw_results
 
 ROOT = draw_results.ROOT
-IMAGE = re.compile(r"\n?!\[\w+\]\(\w+\.svg\)\n")
+IMAGE = re.compile(r"\n?!\[[\w-]+\]\([\w-]+\.svg\)\n")
 
 
 def reports():
-    """Return the committed reports: tables and numbers that `reproduce` writes."""
+    """Return the committed reports: tables and numbers that commands write."""
     found = set()
     for path in (ROOT / "results").rglob("*"):
         inside = path.relative_to(ROOT / "results").parts
-        is_report = len(inside) > 1 and inside[0] not in ("study", "records")
-        if is_report and path.suffix in (".md", ".csv"):
+        is_report = len(inside) > 1 and inside[0] not in ("records", "explorations")
+        is_record = path.name in (runs.MEASURES, runs.CURVES)
+        if is_report and not is_record and path.suffix in (".md", ".csv"):
             found.add(path.relative_to(ROOT / "results"))
     return found
 

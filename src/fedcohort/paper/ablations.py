@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.lab.archive import Result
 from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.result import Result
 from fedcohort.paper.cells import Cells, Quantity, values_by_seed
 from fedcohort.paper.labels import (
     describe_config,

@@ -12,8 +12,8 @@ from math import inf, isnan, nan
 import numpy as np
 
 from fedcohort.arrays import Floats
-from fedcohort.lab.archive import Result, identity, single_run
 from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.result import Result, identity, single_run
 from fedcohort.lab.runs import run_keys
 from fedcohort.metrics import first_at
 from fedcohort.reports.words import counted

@@ -6,8 +6,8 @@ from math import inf
 import numpy as np
 
 from fedcohort.arrays import Floats
-from fedcohort.lab.archive import Result
 from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.result import Result
 from fedcohort.paper import published
 from fedcohort.paper.cells import Cells
 from fedcohort.paper.labels import (

@@ -8,8 +8,10 @@ from typing import Any
 from fedcohort.checks import check_choice
 from fedcohort.files import check_folder
 from fedcohort.lab import folder as run_folder
-from fedcohort.lab.archive import Result, gather_results, merge_results, save
-from fedcohort.lab.simulation import Simulation, as_arrays
+from fedcohort.lab.archive import gather_results, merge_results, save
+from fedcohort.lab.result import Result
+from fedcohort.lab.simulation import Simulation
+from fedcohort.lab.simulation_arrays import as_arrays
 from fedcohort.paper import theorem
 from fedcohort.paper.artefacts import ARTEFACTS
 from fedcohort.paper.results import Results
@@ -67,9 +69,12 @@ def export(
     if source != target:
         _export_simulations(results, target)
     paths = []
+    held_ids = {id(run) for run in held}
     for dataset, runs in sorted(by_dataset.items()):
         path = run_folder.results_path(target, dataset, suffix)
-        save(path, runs)
+        is_held = path.exists() and all(id(run) in held_ids for run in runs)
+        if not is_held:
+            save(path, runs)
         paths.append(path)
     return paths
 

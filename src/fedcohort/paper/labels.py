@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from fedcohort.lab.archive import Result
 from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.result import Result
 from fedcohort.paper import published
 from fedcohort.paper.cells import Cells, Quantity
 from fedcohort.paper.setting import INDEPENDENT_DRAWS

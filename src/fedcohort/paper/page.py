@@ -9,14 +9,21 @@ from typing import Any
 import numpy as np
 
 from fedcohort.lab import folder as run_folder
-from fedcohort.lab.archive import NON_IDENTITY_FIELDS, Result, identity
 from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.result import NON_IDENTITY_FIELDS, Result, identity
 from fedcohort.lab.runs import group_label
 from fedcohort.paper.artefacts import ARTEFACTS
 from fedcohort.paper.participation import SIMULATION
 from fedcohort.paper.reproduce import Reproduction, show
+from fedcohort.reports.candidates import Candidate, Cases
 from fedcohort.reports.findings import Findings, Scheme
 from fedcohort.reports.pages.simulation import schemes as simulated_schemes
+from fedcohort.reports.pages.training_answer import (
+    PAPERS,
+    UNIFORM,
+    order_kinds,
+    training_answer,
+)
 from fedcohort.reports.report import Report
 from fedcohort.world.classes import class_of
 
@@ -102,19 +109,46 @@ def make_findings(reproduction: Reproduction) -> Findings:
         for title, rows in report.tables.items():
             tables[f"{report.title}; {title}"] = rows
     seeds = sorted({run.config.first_seed for run in runs})
+    cases = _cases(groups)
+    lead = _lead(reports, runs)
+    answer = training_answer(cases)
+    if answer is not None and "claims" in reports:
+        answer = replace(answer, sentence=lead[0], basis=[answer.sentence, *answer.basis])
     return Findings(
         title=f"The paper reproduced: {', '.join(reports)}",
-        kinds=groups,
+        kinds=order_kinds(groups, cases),
+        answer=answer,
         tables=tables,
         targets=targets,
         rates=rates,
         classes=classes,
-        lead=_lead(reports, runs),
+        lead=lead,
         notes=notes,
         settings=dict(reproduction.overrides),
         seeds=", ".join(map(str, seeds)),
         environment=_environment(runs),
     )
+
+
+def _cases(groups: Mapping[str, Mapping[str, Scheme]]) -> Cases:
+    """Return the schemes of every kind of run as candidates of a case of their own."""
+    cases = {}
+    for kind, schemes in groups.items():
+        candidates = []
+        for name, scheme in schemes.items():
+            candidates.append(
+                Candidate(
+                    name=name,
+                    selector=name,
+                    rule="",
+                    kind=kind,
+                    scheme=scheme,
+                    is_uniform=name == UNIFORM,
+                    is_papers=name in PAPERS,
+                )
+            )
+        cases[kind] = candidates
+    return cases
 
 
 def _environment(runs: Sequence[Result]) -> dict[str, str]:

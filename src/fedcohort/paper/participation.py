@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from fedcohort.lab.archive import Result
 from fedcohort.lab.config import SimulationConfig
+from fedcohort.lab.result import Result
 from fedcohort.lab.simulation import simulate
 from fedcohort.lab.simulation_result import SimulationResult
 from fedcohort.lab.summary import simulation_rows

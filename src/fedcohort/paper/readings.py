@@ -6,7 +6,7 @@ and scores therefore show that world apart from the worlds that chose nothing.
 
 from dataclasses import dataclass
 
-from fedcohort.lab.archive import Result
+from fedcohort.lab.result import Result
 from fedcohort.paper.cells import Cells
 from fedcohort.paper.setting import TASKS, Overrides
 

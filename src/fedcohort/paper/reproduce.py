@@ -14,18 +14,22 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.checks import check_choice, check_int, check_positive
+from fedcohort.checks import check_int, check_positive
 from fedcohort.data import load
-from fedcohort.files import check_folder
-from fedcohort.lab.folder import has_comparison, has_simulation
-from fedcohort.lab.named_parts import is_own_data
 from fedcohort.lab.sharding import Workers
 from fedcohort.lab.shards import Shard, shard_config
 from fedcohort.lab.simulation import Progress, Simulation
 from fedcohort.paper.artefacts import ARTEFACTS
+from fedcohort.paper.request import (
+    check_request,
+    check_trained,
+    choose,
+    trained_artefacts,
+    training_configs,
+    with_suitable_fields,
+)
 from fedcohort.paper.results import Results, exact_fields, read_results
-from fedcohort.paper.setting import SUBSETS, TASKS, Overrides, check_overrides, fields_for
-from fedcohort.paper.simulations import check_simulation_overrides
+from fedcohort.paper.setting import Overrides, check_overrides
 from fedcohort.reports.report import Report
 
 if TYPE_CHECKING:
@@ -93,11 +97,11 @@ def run(
         deadline = monotonic() + 60 * check_positive("time_budget", minutes)
     if stop_at is not None:
         check_int("stop_at", stop_at, 1)
-    overrides = _check_request(chosen, out, overrides)
+    overrides = check_request(chosen, out, overrides)
 
-    trained = _trained(chosen)
+    trained = trained_artefacts(chosen)
     if workers is not None:
-        _check_trained(trained, chosen)
+        check_trained(trained, chosen)
     simulations = _simulate(chosen, out, overrides, overwrite, on_progress)
 
     if not trained:
@@ -112,9 +116,9 @@ def run(
         options["from_previous"] = from_previous
         _train_shards(chosen, out, workers, options, overrides, on_progress)
     training = Training(out, data, deadline, on_progress, from_previous, stop_at)
-    overrides = {"precision": "float32"} | _with_suitable_fields(overrides, training)
+    overrides = {"precision": "float32"} | with_suitable_fields(overrides, training)
     for name in trained:
-        training.complete(_configs(name, overrides))
+        training.complete(training_configs(name, overrides))
     results = Results(training.results, out, exact_fields(overrides), simulations)
     return Reproduction(
         make_reports(chosen, results, overrides),
@@ -158,30 +162,22 @@ def train_shard(
             cannot be taken.
     """
     chosen = choose(names)
-    trained = _trained(chosen)
-    _check_trained(trained, chosen)
+    trained = trained_artefacts(chosen)
+    check_trained(trained, chosen)
     deadline = inf
     if minutes is not None:
         deadline = monotonic() + 60 * check_positive("time_budget", minutes)
     if stop_at is not None:
         check_int("stop_at", stop_at, 1)
-    overrides = _check_request(chosen, out, overrides)
+    overrides = check_request(chosen, out, overrides)
 
     from fedcohort.lab.training import Training  # Imported here: only training needs PyTorch.
 
     training = Training(out, data, deadline, on_progress, from_previous, stop_at)
-    overrides = {"precision": "float32"} | _with_suitable_fields(overrides, training)
+    overrides = {"precision": "float32"} | with_suitable_fields(overrides, training)
     for name in trained:
-        training.complete([shard_config(part, shard) for part in _configs(name, overrides)])
+        training.complete([shard_config(part, shard) for part in training_configs(name, overrides)])
     return training
-
-
-def _check_trained(trained: Sequence[str], chosen: Sequence[str]) -> None:
-    if not trained:
-        raise ValueError(
-            f"names must contain an artefact that is trained to share its seeds, "
-            f"got {', '.join(chosen)}"
-        )
 
 
 def _train_shards(
@@ -193,7 +189,9 @@ def _train_shards(
     on_progress: Progress | None,
 ) -> None:
     """Train all shards on devices or on Ray."""
-    configs = [config for name in _trained(chosen) for config in _configs(name, overrides)]
+    configs = [
+        config for name in trained_artefacts(chosen) for config in training_configs(name, overrides)
+    ]
     for dataset in dict.fromkeys(config.dataset for config in configs):
         with suppress(ValueError):  # Data that are not there are reported later.
             load(dataset, options["data"])  # Once, before several processes look for it.
@@ -224,15 +222,6 @@ def show(names: Sequence[str], source: Path, **overrides: Any) -> Reproduction:
     return Reproduction(make_reports(chosen, results, overrides), results, overrides)
 
 
-def choose(names: Sequence[str]) -> list[str]:
-    """Return the named artefacts, each once and in the order of ARTEFACTS; all for "all"."""
-    for name in names:
-        check_choice("name", name, [*ARTEFACTS, "all"])
-    if "all" in names:
-        return list(ARTEFACTS)
-    return [name for name in ARTEFACTS if name in names]
-
-
 def make_reports(names: Sequence[str], results: Results, overrides: Overrides) -> dict[str, Report]:
     """Return the reports of artefacts, by name."""
     overrides = dict(overrides)
@@ -243,38 +232,6 @@ def make_reports(names: Sequence[str], results: Results, overrides: Overrides) -
     for name in choose(names):
         reports[name] = ARTEFACTS[name].report(results, overrides)
     return reports
-
-
-def _check_request(chosen: list[str], out: Path, overrides: dict[str, Any]) -> dict[str, Any]:
-    """Refuse what cannot be done before anything is computed; return resolved overrides."""
-    for name in chosen:
-        spec = ARTEFACTS[name].simulation
-        if spec is not None:
-            spec.with_overrides(overrides)
-    if all(ARTEFACTS[name].simulation is not None for name in chosen):
-        check_simulation_overrides(chosen, overrides)
-
-    trained = _trained(chosen)
-    if trained and "device" in overrides:
-        from fedcohort.learning.options import find_device  # Imported here: it needs PyTorch.
-
-        overrides = overrides | {"device": str(find_device(overrides["device"]))}
-    check_overrides(overrides, chosen)
-    if trained and not any(_configs(name, overrides) for name in trained):
-        raise ValueError(
-            f"selectors, partitions and mus must leave a run of {', '.join(trained)}, "
-            f"got {_describe_subsets(overrides)}"
-        )
-
-    check_folder("out", out)
-    if has_comparison(out) or has_simulation(out):
-        raise ValueError(
-            f"out must not hold a run of compare or simulate, got {out}; choose another"
-        )
-    dataset = str(overrides.get("dataset", ""))
-    if trained and is_own_data(dataset):
-        load(dataset)  # A user's data that cannot be read is an error, not missing data.
-    return overrides
 
 
 def _simulate(
@@ -303,36 +260,3 @@ def _simulate(
         )
         simulations[simulation.folder] = simulation
     return simulations
-
-
-def _describe_subsets(overrides: Overrides) -> str:
-    words = []
-    for name in SUBSETS:
-        if name in overrides:
-            words.append(f"{name} {', '.join(map(str, overrides[name]))}")
-    return "; ".join(words)
-
-
-def _trained(names: Sequence[str]) -> list[str]:
-    """Return the artefacts that need training."""
-    return [name for name in names if ARTEFACTS[name].training is not None]
-
-
-def _configs(name: str, overrides: Overrides) -> list[Any]:
-    training = ARTEFACTS[name].training
-    if training is None:
-        return []
-    return training(overrides)
-
-
-def _with_suitable_fields(overrides: Overrides, training: "Training") -> dict[str, Any]:
-    """Add a model and a size that suit a data set other than the paper's for this task."""
-    if "dataset" not in overrides:
-        return dict(overrides)
-    dataset = training.dataset(overrides["dataset"])
-    if dataset is None:
-        return dict(overrides)
-    task = TASKS.get(overrides["dataset"])
-    if task is None:
-        return fields_for(dataset, overrides.get("clients", 100)) | dict(overrides)
-    return {"model": task["model"]} | dict(overrides)

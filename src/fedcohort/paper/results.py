@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.lab import folder as run_folder
-from fedcohort.lab.archive import Result, gather_results
+from fedcohort.lab.archive import gather_results
 from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.result import Result
 from fedcohort.lab.simulation import Simulation
 from fedcohort.paper.cells import VARIANT_FIELDS, Cells, collect_cells
 from fedcohort.paper.setting import Overrides

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from math import inf, isnan, log, nan
 from typing import Any
 
-from fedcohort.lab.archive import Result
 from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.result import Result
 from fedcohort.paper.cells import Quantity, run_value
 from fedcohort.paper.labels import (
     describe_config,

@@ -8,12 +8,12 @@ from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import SimulationConfig
 from fedcohort.lab.simulation import (
     Progress,
-    Shapes,
     Simulation,
     load_or_simulate,
     load_simulation,
     selector_shapes,
 )
+from fedcohort.lab.simulation_arrays import Shapes
 from fedcohort.lab.simulation_result import SimulationResult
 from fedcohort.paper.setting import Overrides
 

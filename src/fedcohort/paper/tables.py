@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from math import inf, isnan
 from typing import Any
 
-from fedcohort.lab.archive import Result
 from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.result import Result
 from fedcohort.paper import published
 from fedcohort.paper.cells import Cell, CellKey, Cells, Quantity, values_by_seed
 from fedcohort.paper.labels import (

@@ -10,7 +10,8 @@ from typing import Any
 
 from fedcohort.arrays import Floats
 from fedcohort.lab.config import SimulationConfig
-from fedcohort.lab.simulation import Shapes, Simulation, simulation_config
+from fedcohort.lab.simulation import Simulation, simulation_config
+from fedcohort.lab.simulation_arrays import Shapes
 from fedcohort.lab.simulation_result import SimulationResult
 from fedcohort.metrics import clairvoyant_value
 from fedcohort.paper import regret

@@ -1,0 +1,131 @@
+"""What the study of failing clients found, in numbers that pages and the advice quote.
+
+`facts()` computes every number from results/study/runs.csv. `merge` adds the rows of another
+folder, so `python scripts/study_facts.py FOLDER` brings in what another machine has measured.
+"""
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from fedcohort.files import save_csv
+from fedcohort.study import runs
+from fedcohort.study.analysis import Combination, Difference, compare_rules, compare_with
+from fedcohort.study.tables import Place, by_place, rounds_row, values_by_combination
+from fedcohort.study.volatility import BASELINE, PARTITION_NAMES, WORLD_NAMES
+
+ROOT = Path(__file__).parents[1]
+STUDY = ROOT / "results/study"
+ADVICE = ROOT / "src/fedcohort/advice/study.json"
+QUOTED = ("cases", "paper-points", "fedcs-behind", "oort-behind", "memory-points")
+RECIPE = ("age", "fedvarp")
+
+
+def facts() -> dict[str, str]:
+    """Return the numbers of the study by name."""
+    rows = runs.read_measures(STUDY)
+    places = by_place(rows)
+    finals = {place: values_by_combination(own, "final") for place, own in places.items()}
+    found = {place: compare_with(BASELINE, own) for place, own in finals.items()}
+    rules = {place: compare_rules(BASELINE[1], own) for place, own in finals.items()}
+    worst = values_by_combination(places["cifar10", "labels", "primary-label"], "worst_class")
+
+    uniform = _means(found, ("random", "mifa")) + _means(found, ("random", "fedvarp"))
+    lasting = {place: own for place, own in found.items() if place[1] == "markov"}
+    varp = [own["fedvarp"].mean for place, own in rules.items() if _is_non_iid(place)]
+    widths: list[float] = []
+    for own in found.values():
+        widths += [one.high - one.low for one in own.values()]
+    memory = max(row["memory_megabytes"] for row in rows if row["dataset"] == "cifar10")
+    return {
+        "cases": str(len(places)),
+        "runs": f"{len(rows):,}",
+        "comparisons": str(len(next(iter(found.values())))),
+        "paper-points": _span(_means(found, ("random", "paper"), both=True)),
+        "paper-behind": _behind(found, ("random", "paper")),
+        "fedcs-behind": _behind(found, ("fedcs", "normalised")),
+        "oort-behind": _behind(found, ("oort", "normalised")),
+        "age-lasting": _span(_means(lasting, ("age", "normalised"))),
+        "mifa-fashion": _span(_rule_means(rules, "fashion-mnist", "mifa"), 1),
+        "mifa-cifar": _span(_rule_means(rules, "cifar10", "mifa"), 1),
+        "fedvarp-lower": f"{sum(mean < 0 for mean in varp)} of {len(varp)}",
+        "recipe-rounds": _recipe_rounds(places, "bernoulli"),
+        "recipe-rounds-labels": _recipe_rounds(places, "labels"),
+        "recipe-worst": f"{100 * compare_with(BASELINE, worst)[RECIPE].mean:.1f}",
+        "recipe-behind": _span(_means(lasting, RECIPE)),
+        "memory-points": f"{100 * min(uniform):+.1f} to {100 * max(uniform):+.1f}",
+        "half-widths": f"{50 * min(widths):.1f} to {50 * max(widths):.0f}",
+        "memory": f"{memory:.0f} MB",
+        **{f"cases-{name}": _cases(places, name) for name in {place[0] for place in places}},
+    }
+
+
+def _is_non_iid(place: Place) -> bool:
+    return place[2] == "primary-label"
+
+
+def _means(
+    found: dict[Place, dict[Combination, Difference]], name: Combination, both: bool = False
+) -> list[float]:
+    """Return the differences of a combination in the non-iid cases, or in those of both kinds."""
+    return [own[name].mean for place, own in found.items() if both or _is_non_iid(place)]
+
+
+def _rule_means(rules: dict[Place, dict[str, Difference]], dataset: str, rule: str) -> list[float]:
+    """Return the differences of a rule in the non-iid cases of a data set."""
+    own = {place: found for place, found in rules.items() if place[0] == dataset}
+    return [found[rule].mean for place, found in own.items() if _is_non_iid(place)]
+
+
+def _span(values: Iterable[float], digits: int = 0) -> str:
+    """Return the smallest and the largest size of some differences, in points."""
+    sizes = [100 * abs(value) for value in values]
+    return f"{min(sizes):.{digits}f} to {max(sizes):.{digits}f}"
+
+
+def _behind(found: dict[Place, dict[Combination, Difference]], name: Combination) -> str:
+    """Return in how many cases a combination is behind the baseline for certain."""
+    own = [differences[name] for differences in found.values()]
+    return str(sum(one.holds and one.mean < 0 for one in own))
+
+
+def _recipe_rounds(places: dict[Place, list[Any]], world: str) -> str:
+    """Return the ratio of the recipe's rounds to the baseline's, on non-iid CIFAR-10."""
+    place = ("cifar10", world, "primary-label")
+    return str(rounds_row(place, places[place])[" + ".join(RECIPE)]).split("*")[0].split()[0]
+
+
+def _cases(places: dict[Place, list[Any]], dataset: str) -> str:
+    """Say in which worlds a data set was trained, such as "4 worlds non-iid, 4 iid"."""
+    parts = []
+    for partition, name in PARTITION_NAMES.items():
+        worlds = {place[1] for place in places if (place[0], place[2]) == (dataset, partition)}
+        words = f"{len(worlds)} worlds {name}"
+        missing = [world for world in WORLD_NAMES if world not in worlds]
+        if missing:
+            words += f" (not {', '.join(missing)})"
+        parts.append(words)
+    return ", ".join(parts)
+
+
+def advice_text() -> str:
+    """Return the numbers that `fedcohort advise` quotes, as the text of its file."""
+    found = facts()
+    return json.dumps({name: found[name] for name in QUOTED}, indent=1) + "\n"
+
+
+def merge(folder: Path) -> None:
+    """Put the rows of a folder in the place of those that the study has of the same cases."""
+    for name, read in ((runs.MEASURES, runs.read_measures), (runs.CURVES, runs.read_curves)):
+        new = read(folder)
+        kept = []
+        for place, own in by_place(read(STUDY)).items():
+            if place not in by_place(new):
+                kept += own
+        save_csv(STUDY / name, [*kept, *new])
+
+
+if __name__ == "__main__":
+    merge(Path(sys.argv[1]))

@@ -1,0 +1,101 @@
+"""What `fedcohort reproduce` is asked for: which artefacts, with which settings."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedcohort.checks import check_choice
+from fedcohort.data import load
+from fedcohort.files import check_folder
+from fedcohort.lab.folder import has_comparison, has_simulation
+from fedcohort.lab.named_parts import is_own_data
+from fedcohort.paper.artefacts import ARTEFACTS
+from fedcohort.paper.setting import SUBSETS, TASKS, Overrides, check_overrides, fields_for
+from fedcohort.paper.simulations import check_simulation_overrides
+
+if TYPE_CHECKING:
+    from fedcohort.lab.training import Training
+
+
+def choose(names: Sequence[str]) -> list[str]:
+    """Return the named artefacts, each once and in the order of ARTEFACTS; all for "all"."""
+    for name in names:
+        check_choice("name", name, [*ARTEFACTS, "all"])
+    if "all" in names:
+        return list(ARTEFACTS)
+    return [name for name in ARTEFACTS if name in names]
+
+
+def check_request(chosen: list[str], out: Path, overrides: dict[str, Any]) -> dict[str, Any]:
+    """Refuse what cannot be done before anything is computed; return resolved overrides."""
+    for name in chosen:
+        spec = ARTEFACTS[name].simulation
+        if spec is not None:
+            spec.with_overrides(overrides)
+    if all(ARTEFACTS[name].simulation is not None for name in chosen):
+        check_simulation_overrides(chosen, overrides)
+
+    trained = trained_artefacts(chosen)
+    if trained and "device" in overrides:
+        from fedcohort.learning.options import find_device  # Imported here: it needs PyTorch.
+
+        overrides = overrides | {"device": str(find_device(overrides["device"]))}
+    check_overrides(overrides, chosen)
+    if trained and not any(training_configs(name, overrides) for name in trained):
+        raise ValueError(
+            f"selectors, partitions and mus must leave a run of {', '.join(trained)}, "
+            f"got {_describe_subsets(overrides)}"
+        )
+
+    check_folder("out", out)
+    if has_comparison(out) or has_simulation(out):
+        raise ValueError(
+            f"out must not hold a run of compare or simulate, got {out}; choose another"
+        )
+    dataset = str(overrides.get("dataset", ""))
+    if trained and is_own_data(dataset):
+        load(dataset)  # A user's data that cannot be read is an error, not missing data.
+    return overrides
+
+
+def check_trained(trained: Sequence[str], chosen: Sequence[str]) -> None:
+    """Refuse to share the seeds of artefacts that have none."""
+    if not trained:
+        raise ValueError(
+            f"names must contain an artefact that is trained to share its seeds, "
+            f"got {', '.join(chosen)}"
+        )
+
+
+def _describe_subsets(overrides: Overrides) -> str:
+    words = []
+    for name in SUBSETS:
+        if name in overrides:
+            words.append(f"{name} {', '.join(map(str, overrides[name]))}")
+    return "; ".join(words)
+
+
+def trained_artefacts(names: Sequence[str]) -> list[str]:
+    """Return the artefacts that need training."""
+    return [name for name in names if ARTEFACTS[name].training is not None]
+
+
+def training_configs(name: str, overrides: Overrides) -> list[Any]:
+    """Return what an artefact trains; nothing for one that is simulated."""
+    training = ARTEFACTS[name].training
+    if training is None:
+        return []
+    return training(overrides)
+
+
+def with_suitable_fields(overrides: Overrides, training: "Training") -> dict[str, Any]:
+    """Add a model and a size that suit a data set other than the paper's for this task."""
+    if "dataset" not in overrides:
+        return dict(overrides)
+    dataset = training.dataset(overrides["dataset"])
+    if dataset is None:
+        return dict(overrides)
+    task = TASKS.get(overrides["dataset"])
+    if task is None:
+        return fields_for(dataset, overrides.get("clients", 100)) | dict(overrides)
+    return {"model": task["model"]} | dict(overrides)
