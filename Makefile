@@ -7,10 +7,25 @@ BIN     = $(VENV)/bin
 WORKERS ?= 2
 PYTEST   = $(BIN)/pytest -n $(WORKERS) --dist loadfile
 
-.PHONY: demo flower-demo check test fuzz test-packaging test-newest-flower chaos mutants docs lint clean results
+.PHONY: help demo flower-demo check test fuzz test-packaging test-newest-flower chaos mutants docs lint clean results
 
 demo: $(VENV)/.ready-demo
 	$(BIN)/fedcohort compare --out runs/demo --resume
+
+help:
+	@echo 'make demo            compare selectors on digits and write runs/demo/report.html; a minute'
+	@echo 'make flower-demo     run a small Flower federation on this machine'
+	@echo 'make check           lint, types, import contracts and quick tests'
+	@echo 'make test            all tests but those of packaging'
+	@echo 'make test-packaging  install the wheel with each extra and try it'
+	@echo 'make fuzz            give strange input to everything that reads input'
+	@echo 'make mutants         plant bugs and see which test catches each; WORDS=flower takes some'
+	@echo 'make chaos           disturb real Flower deployments; hours'
+	@echo 'make docs            build the site into site/'
+	@echo 'make results         draw the pages of results/ again'
+	@echo 'make clean           delete .venv, runs, build, dist and site'
+	@echo
+	@echo 'PYTHON=python3.12 takes another Python, VENV=folder another environment.'
 
 # Draw every page of results/ again, after records were added.
 results: $(VENV)/.ready-test

@@ -8,7 +8,7 @@ import pytest
 
 import fedcohort
 
-EXTRAS = {"torch", "sklearn", "safetensors", "pyarrow", "flwr", "matplotlib", "plotly", "triton"}
+EXTRAS = {"torch", "sklearn", "safetensors", "pyarrow", "flwr", "matplotlib", "triton"}
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 MODULES = sorted(
     module.name

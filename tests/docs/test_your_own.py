@@ -1,9 +1,5 @@
 """The files of the page "Use your own parts": killed in the middle, a run with them goes on."""
 
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +8,9 @@ from pages import ROOT, blocks, run_fedcohort
 
 from fedcohort.lab import folder as rundir
 from fedcohort.reports import figures
+from killed_command import kill_after_the_next_checkpoint
 
 PAGE = ROOT / "docs/how-to/your-own.md"
-CODE = "import sys; sys.argv[0] = 'fedcohort'; from fedcohort.cli import main; main()"
-PATIENCE = 120  # seconds until a process that never writes a checkpoint is given up
 
 
 @pytest.fixture
@@ -30,33 +25,19 @@ def command(tmp_path, monkeypatch):
         if block.kind == "bash":
             commands += block.commands
     (words,) = [words for words in commands if words[:2] == ["fedcohort", "compare"]]
-    # Long enough that it cannot end before it is killed; a later flag replaces an earlier one.
-    return [*words[1:], "--rounds", "150", "--mode", "one-by-one"]
-
-
-def kill_in_the_middle(words, folder):
-    """Run a command in a process of its own; kill it once it has written a checkpoint."""
-    arguments = [sys.executable, "-c", CODE, *words]
-    with subprocess.Popen(arguments, stdout=subprocess.DEVNULL) as process:
-        limit = time.monotonic() + PATIENCE
-        while not rundir.load_checkpoint(folder) or not rundir.load_checkpoint(folder)["round"]:
-            assert process.poll() is None
-            assert time.monotonic() < limit
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-    assert process.returncode == -signal.SIGKILL
-    return rundir.load_checkpoint(folder)["round"]
+    # A later flag replaces an earlier one.
+    return [*words[1:], "--rounds", "30", "--checkpoint-every", "3", "--mode", "one-by-one"]
 
 
 @pytest.mark.slow
 def test_a_run_with_parts_of_ones_own_that_was_killed_goes_on_to_the_same_result(command):
-    done = kill_in_the_middle([*command, "--out", "killed"], Path("killed"))
-    assert 0 < done < 150
+    state = kill_after_the_next_checkpoint([*command, "--out", "killed"], Path("killed"))
+    assert 0 < state["round"] < 30
     run_fedcohort([*command, "--out", "killed", "--resume"])
     run_fedcohort([*command, "--out", "whole"])
 
     killed, whole = (rundir.load_records(Path(name)) for name in ("killed", "whole"))
-    assert len(whole["accuracy"]) == 150
+    assert len(whole["accuracy"]) == 30
     assert killed.keys() == whole.keys()
     for name, values in whole.items():
         np.testing.assert_array_equal(killed[name], values, err_msg=name)
@@ -66,4 +47,4 @@ def test_a_run_with_parts_of_ones_own_that_was_killed_goes_on_to_the_same_result
     np.testing.assert_array_equal(*heard)
     assert Path("killed/summary.csv").read_bytes() == Path("whole/summary.csv").read_bytes()
     assert rundir.read_sources(Path("killed")) == rundir.read_sources(Path("whole"))
-    assert len(rundir.read_sources(Path("whole"))) == 5
+    assert len(rundir.read_sources(Path("whole"))) == 6

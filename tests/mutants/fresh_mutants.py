@@ -163,7 +163,7 @@ MUTANTS = (
     ),
     Mutant(
         "quartiles of a box are tenths",
-        "reports/html/plots.py",
+        "reports/svg/bars.py",
         "[0, 25, 50, 75, 100]",
         "[0, 10, 50, 90, 100]",
         REPORTS,

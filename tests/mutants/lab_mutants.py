@@ -42,12 +42,12 @@ MUTANTS = (
     ),
     Mutant(
         "every seed starts from the same model",
-        "lab/trial.py",
+        "lab/trial_engine.py",
         "make_model(config.model, images.shape[1:], data.num_classes, seed)",
         (
             "make_model(\n"
-            "                config.model, images.shape[1:], data.num_classes, config.first_seed\n"
-            "            )"
+            "            config.model, images.shape[1:], data.num_classes, config.first_seed\n"
+            "        )"
         ),
         ("tests/lab/test_trial.py",),
     ),
@@ -67,7 +67,7 @@ MUTANTS = (
     ),
     Mutant(
         "the number of candidates is ignored",
-        "lab/trial.py",
+        "lab/trial_selectors.py",
         "candidates=config.candidates",
         "candidates=None",
         ("tests/lab/test_trial.py",),
@@ -109,16 +109,16 @@ MUTANTS = (
     ),
     Mutant(
         "a run goes on with more records than it began with",
-        "lab/trial.py",
-        "for name in recorded or row}",
+        "lab/trial_rows.py",
+        "for name in self.recorded or row}",
         "for name in row}",
         ("tests/lab/test_trial.py",),
     ),
     Mutant(
         "the classes of clients are those of the labels",
         "learning/evaluation.py",
-        "by_class = _shares(correct.sum(axis=2), sizes.sum(axis=2))",
-        "by_class = _shares(correct.sum(axis=1), sizes.sum(axis=1))",
+        "by_class = _shares(correct.sum(axis=2), self.sizes.sum(axis=2))",
+        "by_class = _shares(correct.sum(axis=1), self.sizes.sum(axis=1))",
         ("tests/learning/test_evaluation.py",),
     ),
     Mutant(
@@ -200,7 +200,7 @@ MUTANTS = (
     ),
     Mutant(
         "dealing again decides where nothing is dealt",
-        "lab/archive.py",
+        "lab/result.py",
         'config.refill and "primary-label" in config.partitions',
         "config.refill",
         ("tests/lab/test_archive.py", "tests/lab/test_parts.py"),

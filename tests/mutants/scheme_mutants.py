@@ -102,8 +102,8 @@ MUTANTS = (
     _mutant(
         "clustered sampling draws the smallest with the chances of the largest",
         "clustered.py",
-        "places = pivotal(pick(inclusion, largest_first), self.rng, size)",
-        "places = pivotal(pick(inclusion, largest_first)[..., ::-1], self.rng, size)",
+        "lines = lay_lines(pick(inclusion, largest_first), size)",
+        "lines = lay_lines(pick(inclusion, largest_first)[..., ::-1], size)",
         "test_contract.py::test_clients_are_asked_with_the_probabilities_that_are_claimed",
     ),
     _mutant(
