@@ -5,7 +5,8 @@
 
 The data are noise in the shapes of the paper (`fedcohort.bench.learning`). Three rounds are
 played twice to compile and record their steps, then by turns, each with a test of all runs that is
-read one round later, as a comparison does. `benchmarks/run.py --page` prints the record.
+read one round later, as a comparison does. The arithmetic of a step is also compared with that of
+one large product of matrices on the same GPU. `benchmarks/run.py --page` prints the record.
 """
 
 import argparse
@@ -17,16 +18,20 @@ from time import perf_counter
 from typing import Any
 
 import torch
+from bench_suites import matmul_row
 from torch.profiler import ProfilerActivity, profile
 
 from fedcohort.bench import learning
 from fedcohort.bench.measurement import Row, describe_hardware, make_row
 from fedcohort.lab.environment import git_commit
 from fedcohort.learning import Engine, Options
+from fedcohort.learning.options import PRECISIONS
+from fedcohort.learning.workers import multiply_adds
 
 ROUNDS = 3
 TURNS = 3
 SHOWN_KERNELS = 8
+PEAK_SIZE = 8192  # rows of the matrices whose product counts as the GPU's peak
 
 
 def measure_speed(engine: Engine, runs: int, name: str) -> list[Row]:
@@ -75,12 +80,30 @@ def measure_kernels(engine: Engine, runs: int, name: str) -> list[Row]:
     return rows
 
 
+def measure_share_of_peak(engine: Engine, speed: float, precision: str, name: str) -> list[Row]:
+    """Return the rate of a large product of matrices, and the share of it that training reaches.
+
+    Args:
+        engine: The engine that was measured.
+        speed: Its client-steps per second.
+        precision: Precision of the passes.
+        name: What was measured.
+    """
+    peak = matmul_row("cuda", PRECISIONS[precision], PEAK_SIZE)
+    forward = 2 * engine.sgd.batch_size * multiply_adds(engine.module, engine.x[:1])
+    operations = 3 * forward  # and as many again for each of the two gradients
+    share = 100 * speed * operations / (peak["median"] * 1e9)
+    share_row = make_row(f"{name}: share of that product's rate", "%", 1.0, [share])
+    return [peak | {"better": "higher"}, share_row | {"better": "higher"}]
+
+
 def measure(model: str, runs: int, precision: str) -> dict[str, Any]:
     """Return the record of one kind of training."""
     learning.SHAPES.setdefault(model, learning.SHAPES["cifar-cnn"])
     engine = learning.make_engine(model, runs, Options("cuda", precision, compiled=True))
     name = f"{runs} runs of {model}, {precision}"
     rows = measure_speed(engine, runs, name)
+    rows += measure_share_of_peak(engine, rows[0]["median"], precision, name)
     rows += measure_kernels(engine, runs, name)
     gpu = torch.cuda.get_device_name()
     about = "Training on a GPU: whole rounds with a test of every run, and the longest kernels."

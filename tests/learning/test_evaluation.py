@@ -52,6 +52,19 @@ def test_more_test_samples_than_one_evaluation_batch_are_all_counted(monkeypatch
     assert_same(make_engine(runs=make_grouped_runs()).evaluate(), in_one_batch, rtol=1e-6)
 
 
+@pytest.mark.parametrize("num_samples", [1, 4, 5, 13])
+def test_losses_in_whole_batches_are_those_of_the_plain_pass(monkeypatch, num_samples):
+    monkeypatch.setattr(evaluation, "EVALUATION_BATCH", 5)
+    engine = make_engine()
+    evaluator = evaluation.Evaluator(
+        engine.workers, engine.x, engine.y, torch.float32, compiled=False
+    )
+    samples = np.arange(num_samples)[::-1].copy()
+    plain = evaluator.losses(engine.models[1], samples)
+    whole = evaluator.losses_in_whole_batches(engine.models[1], samples)
+    torch.testing.assert_close(whole, plain, rtol=1e-5, atol=1e-6)
+
+
 def make_grouped_runs():
     """Return two runs: one with three classes of clients, one with two, each with its owners."""
     fedavg, fedprox = make_runs()

@@ -170,11 +170,18 @@ class Engine:
         Returns:
             Mean loss of each run's model on the training data of each client, [n, d].
         """
+        parts = []
+        for run, own in zip(runs, clients, strict=True):
+            parts.append([self.runs[run].train[client] for client in own])
 
-        def run_losses(row: int) -> Floats:
-            return self._client_losses(runs[row], clients[row])
+        def sample_losses(row: int) -> Tensor:
+            return self._evaluator.losses(self.models[runs[row]], np.concatenate(parts[row]))
 
-        return np.stack(self.workers.map(run_losses, range(len(runs))))
+        losses = torch.cat(self.workers.map(sample_losses, range(len(runs))))
+        sizes = np.array([len(samples) for own in parts for samples in own])
+        starts = np.cumsum(sizes) - sizes
+        sums: Floats = np.add.reduceat(losses.double().cpu().numpy(), starts)  # wait only once
+        return np.asarray(sums / sizes).reshape(clients.shape)
 
     def evaluate(self, samples: Ints | None = None) -> Evaluation:
         """Return the accuracy and the mean loss of every run's model.
@@ -286,11 +293,3 @@ class Engine:
         mode = fastest_mode(trainers, self.models, short_jobs, preferred)
         remember_mode(training, mode)
         return mode
-
-    def _client_losses(self, run: int, clients: Ints) -> Floats:
-        """Return the mean loss [d] of one run's model on the training data of d clients."""
-        parts = [self.runs[run].train[client] for client in clients]
-        losses, _ = self._evaluator.outputs(self.models[run], np.concatenate(parts))
-        borders = np.cumsum([0, *(len(part) for part in parts)])
-        sums: Floats = np.add.reduceat(losses.double().cpu().numpy(), borders[:-1])
-        return np.asarray(sums / np.diff(borders))

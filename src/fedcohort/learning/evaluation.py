@@ -120,9 +120,23 @@ class Evaluator:
         self._num_labels = int(y.max()) + 1
         self._test_sets: dict[tuple[int, ...], _TestSet] = {}
 
-    def outputs(self, weights: Tensor, samples: Ints) -> tuple[Tensor, Tensor]:
-        """Return the loss [n] of weights [P] on samples [n], and where they are right [n]."""
-        return self._outputs(weights, *self._gather(samples))
+    def losses(self, weights: Tensor, samples: Ints) -> Tensor:
+        """Return the loss [n] of weights [P] on samples [n]; a GPU may still be computing it."""
+        if weights.is_cuda:
+            return self.losses_in_whole_batches(weights, samples)
+        return self._outputs(weights, *self._gather(samples))[0]
+
+    @torch.no_grad()
+    def losses_in_whole_batches(self, weights: Tensor, samples: Ints) -> Tensor:
+        """Return the same by the pass of many models, which is compiled for every batch size.
+
+        So the last batch is filled up with samples that are dropped again.
+        """
+        num_batches = -(-samples.size // EVALUATION_BATCH)
+        x, y = self._gather(np.resize(samples, num_batches * EVALUATION_BATCH))
+        one_model = weights[None].to(self._dtype)
+        losses, _ = self._outputs_in_batches(one_model, x, y, EVALUATION_BATCH)
+        return losses[0, : samples.size]
 
     def start(
         self, models: Tensor, runs: Sequence[Run], samples: Ints | None = None
@@ -227,7 +241,7 @@ class Evaluator:
 
     def _gather(self, samples: Ints) -> tuple[Tensor, Tensor]:
         """Return inputs and labels of the samples, ready for the forward pass."""
-        indices = torch.from_numpy(samples).to(self.x.device)
+        indices = upload(samples, self.x.device)
         return fast_layout(self.x[indices].to(self._dtype)), self.y[indices]
 
     @torch.no_grad()
