@@ -24,7 +24,7 @@ COMMANDS = (
     "simulate", "reproduce", "list", "bench", "compare", "report", "watch", "study", "advise",
     "replay",
 )  # fmt: skip
-EXIT_CODES = ("0 done", "1 done but", "2 a mistake", "130 interrupted")
+EXIT_CODES = ("0 done", "1 done, except", "2 a mistake", "130 interrupted")
 FIGURES = {"figure3.png", "figure3.svg", "figure4.png", "figure4.svg"}
 FILES = {
     "results.npz",

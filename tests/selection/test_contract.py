@@ -262,8 +262,8 @@ def test_arrays_of_a_state_must_fit(name, build):
     for key in arrays:
         right = re.escape(str(state[key].shape))
         for wrong in (np.zeros(11), np.zeros((12, 1)), np.array("x")):
-            shape = re.escape(str(wrong.shape))
-            message = rf"{key} of the state must be numbers of shape {right}, got {shape}"
+            got = repr(wrong) if wrong.shape == state[key].shape else str(wrong.shape)
+            message = rf"{key} of the state must be numbers of shape {right}, got {re.escape(got)}"
             with pytest.raises(ValueError, match=message):
                 selector.load_state_dict({**state, key: wrong})
 

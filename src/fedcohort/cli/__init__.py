@@ -82,7 +82,7 @@ def options(
 
     Example: fedcohort compare --out runs/first
 
-    Exit codes: 0 done; 1 done but for data that are not there (reproduce); 2 a mistake,
+    Exit codes: 0 done; 1 done, except parts whose data are missing (reproduce); 2 a mistake,
     named in one line; 130 interrupted.
     """
 

@@ -11,6 +11,7 @@ from fedcohort.cli.sharing import check_unshared, read_sharing
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.named_parts import data_and_model
 from fedcohort.lab.runs import group_label
+from fedcohort.reports.words import counted
 
 if TYPE_CHECKING:
     from fedcohort.lab.comparison import Comparison
@@ -106,7 +107,7 @@ def show_shard(shard: "Shard", comparison: "Comparison", as_json: bool) -> None:
 
 def show_tables(config: ComparisonConfig, rows: Sequence[Row]) -> None:
     """Print one table for each group of runs."""
-    sizes = f"K={config.clients}, k={config.cohort}, T={config.rounds}, {config.seeds} seeds"
+    sizes = f"K={config.clients}, k={config.cohort}, T={config.rounds}, {counted(config.seeds, 'seed')}"
     console.print(f"compare: {data_and_model(config)}, {sizes}", highlight=False)
     tables: dict[str, list[Row]] = {}
     for row in rows:

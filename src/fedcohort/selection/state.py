@@ -180,6 +180,8 @@ def check_numbers(name: str, values: Any, shape: tuple[int, ...]) -> npt.NDArray
     except ValueError:
         array = np.empty(0, dtype=object)
     is_numbers = array.dtype.kind in "fiu" and not np.isnan(array).any()
-    if array.shape != shape or not is_numbers:
+    if array.shape != shape:
         raise ValueError(f"{name} must be numbers of shape {shape}, got {array.shape}")
+    if not is_numbers:
+        raise ValueError(f"{name} must be numbers of shape {shape}, got {values!r:.80}")
     return array
