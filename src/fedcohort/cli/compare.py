@@ -107,8 +107,9 @@ def show_shard(shard: "Shard", comparison: "Comparison", as_json: bool) -> None:
 
 def show_tables(config: ComparisonConfig, rows: Sequence[Row]) -> None:
     """Print one table for each group of runs."""
-    sizes = f"K={config.clients}, k={config.cohort}, T={config.rounds}, {counted(config.seeds, 'seed')}"
-    console.print(f"compare: {data_and_model(config)}, {sizes}", highlight=False)
+    sizes = f"K={config.clients}, k={config.cohort}, T={config.rounds}"
+    seeds = counted(config.seeds, "seed")
+    console.print(f"compare: {data_and_model(config)}, {sizes}, {seeds}", highlight=False)
     tables: dict[str, list[Row]] = {}
     for row in rows:
         label = group_label(row["partition"], row["aggregation"], row.get("mu"))

@@ -37,7 +37,7 @@ def reproduce(
         str | None, typer.Option(help="Only these schemes now, comma-separated.")
     ] = None,
     partitions: Annotated[
-        str | None, typer.Option(help="Only these now: iid, non-iid, independent-label.")
+        str | None, typer.Option(help="Some of iid, non-iid, independent-label.")
     ] = None,
     mus: Annotated[str | None, typer.Option(help="Only these now: 0 FedAvg, 0.5 FedProx.")] = None,
     no_refill: Annotated[
