@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+import re
 import shutil
 from dataclasses import replace
 from itertools import pairwise
@@ -222,7 +223,7 @@ def test_the_values_under_the_pointer_are_said(page):
     box = drawing.bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     said = visible(page, "#accuracy-rounds .readout").inner_text()
-    assert said.startswith("round ")
+    assert re.match(r"round \d+: ", said)
     assert "random 0." in said
     page.mouse.move(0, 0)
     assert visible(page, "#accuracy-rounds .readout").all_inner_texts() in ([], [""])
@@ -422,3 +423,16 @@ def test_a_name_with_a_hyphen_stays_on_one_line_on_a_phone(opened):
     )
     assert lines
     assert set(lines) == {1}
+
+
+@pytest.mark.parametrize("name", ["b" * 100, "b" * 30, f"{'edge' * 15}-1", "0b1e-4f7c-" * 4])
+def test_a_very_long_name_of_a_client_stays_in_its_column_on_a_phone(opened, tmp_path, name):
+    write_journal(tmp_path, [journal_entry(1, {name: "lost", "b": "arrived"})])
+    write_report(tmp_path)
+    page = opened(tmp_path, viewport={"width": 360, "height": 700})
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+    beyond = page.eval_on_selector_all(
+        "#ranking tbody th, #tables tbody th",
+        "all => all.map(one => one.scrollWidth - one.clientWidth)",
+    )
+    assert max(beyond) <= 0

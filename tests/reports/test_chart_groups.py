@@ -24,7 +24,7 @@ def test_every_scheme_has_a_dot_per_class_with_its_spread():
     assert np.isnan(dots.sd[1:]).all()
     assert chart.panels["kind"].words == (
         "Final accuracy by how often the clients of a class answer, "
-        "10\u00a0%/50\u00a0%/90\u00a0%: a 0.300/0.600/nan."
+        "10\u00a0%/50\u00a0%/90\u00a0%: a 0.300/0.600/-."
     )
 
 

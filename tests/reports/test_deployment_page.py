@@ -102,3 +102,70 @@ def test_long_runs_are_drawn_with_at_most_forty_points(tmp_path):
     line = chart.panels["all"].series[0]
     assert len(line.x) == 31
     assert "means over 4 rounds" in chart.caption
+
+
+def test_clients_that_were_not_waited_for_count_nowhere_as_asked(tmp_path):
+    outcomes = {"a": "arrived", "b": "unneeded", "c": "unknown"}
+    write_journal(tmp_path, [journal_entry(one, outcomes) for one in (1, 2)])
+    findings = load_findings(tmp_path)
+    assert findings.answer.sentence == "100\u00a0% of 2 answers arrived, and none was lost."
+    assert findings.kinds["this run"]["this run"].success.tolist() == [1.0]
+    asked = {row["client"]: row["asked"] for row in findings.tables["Clients"]}
+    assert asked == {"a": 2, "b": 0, "c": 0}
+    assert {row["client"]: row["asked"] for row in findings.answer.table.rows} == {
+        "a": "2",
+        "b": "0",
+        "c": "0",
+    }
+    assert "Not counted as asked: 4 " in findings.answer.table.note
+    assert findings.answer.picture.panels["all"].words == (
+        "On average 1.0 of 1.0 answers asked for arrived."
+    )
+
+
+def test_nobody_is_said_to_get_through_whose_outcome_is_not_known(tmp_path):
+    write_journal(tmp_path, [journal_entry(1, {"a": "arrived", "b": "unknown"})])
+    said = load_findings(tmp_path).answer.left_out.sentences
+    assert said[0] == "Asked, but with no outcome that counts: client b."
+    assert not any(sentence.startswith("Every client") for sentence in said)
+
+
+def test_a_run_that_asked_nobody_yet_or_knows_no_outcome_says_so(tmp_path):
+    nobody = journal_entry(1, {"a": "arrived"}) | {"asked": [], "arrived": 0}
+    write_journal(tmp_path, [nobody])
+    answer = load_findings(tmp_path).answer
+    assert answer.sentence == "No client was asked yet."
+    assert answer.left_out is None
+    assert answer.table is None
+    write_journal(tmp_path, [journal_entry(1, {"a": "unknown"})])
+    assert load_findings(tmp_path).answer.sentence == (
+        "Clients were asked 1 time, and no outcome counts yet."
+    )
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "said"),
+    [
+        ({"a": "lost"}, "0\u00a0% of 1 answer arrived; it never answered"),
+        ({"a": "arrived", "b": "stopped"}, "50\u00a0% of 2 answers arrived; the other one missed"),
+        ({"a": "lost", "b": "lost"}, "0\u00a0% of 2 answers arrived; all of them never answered"),
+        ({"a": "arrived", "b": "lost", "c": "lost"}, "arrived; all 2 others never answered"),
+    ],
+)
+def test_one_answer_and_one_round_are_in_the_singular(tmp_path, outcomes, said):
+    write_journal(tmp_path, [journal_entry(1, outcomes)])
+    findings = load_findings(tmp_path)
+    assert said in findings.answer.sentence
+    assert findings.lead == ["1 round took 2 s."]
+    assert findings.title.startswith("Flower run: 1 round, ")
+
+
+def test_a_page_of_very_many_clients_stays_below_three_megabytes(tmp_path):
+    outcomes = {}
+    for number in range(20_000):
+        outcomes[str(10**18 + number)] = ("arrived", "lost", "stopped")[number % 3]
+    write_journal(tmp_path, [journal_entry(1, outcomes)])
+    text = page(load_findings(tmp_path))
+    assert len(text.encode()) <= 3e6
+    assert "5,000 of 20,000 rows." in text
+    assert "600 of 20,000 clients, evenly spread." in text

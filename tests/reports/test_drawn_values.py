@@ -21,7 +21,7 @@ from fedcohort.reports.charts import (
 from fedcohort.reports.charts.clients import inclusion_probabilities, selections_per_class
 from fedcohort.reports.charts.curves import over_rounds, regret_and_bounds
 from fedcohort.reports.figures import draw
-from fedcohort.reports.findings import Findings, Scheme
+from fedcohort.reports.findings import Scheme
 from fedcohort.reports.html.elements import definitions, rows_table
 from fedcohort.reports.html.figures import controls
 from fedcohort.reports.html.terms import Marker
@@ -183,12 +183,12 @@ def test_controls_are_there_only_where_there_is_a_choice():
     ones = np.ones((1, 1))
     scheme = Scheme([0], asked=ones, successes=ones)
     four = dict.fromkeys("abcd", scheme)
-    assert controls(Findings("t", {"k": four}), []) == ""  # all four are highlighted
-    five = controls(Findings("t", {"k": dict.fromkeys("abcde", scheme)}), ["b", "e"])
+    assert controls({"k": four}, []) == ""  # all four are highlighted
+    five = controls({"k": dict.fromkeys("abcde", scheme)}, ["b", "e"])
     assert five.count("checkbox") == 5
     assert five.count(" checked ") == 2
     assert "<select" not in five
-    two_kinds = controls(Findings("t", {"k": {"a": scheme}, "l": {"a": scheme}}), [])
+    two_kinds = controls({"k": {"a": scheme}, "l": {"a": scheme}}, [])
     assert two_kinds.count("<option>") == 2
     assert "checkbox" not in two_kinds
 

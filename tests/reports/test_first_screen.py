@@ -12,6 +12,7 @@ from fedcohort.advice import Description, Options, advise, play_description
 from fedcohort.advice.page import advice_findings
 from fedcohort.cli.pages import load_findings
 from fedcohort.reports.glossary import TERMS, find_terms
+from fedcohort.reports.html import page as pages
 from fedcohort.reports.html.elements import rows_table
 from fedcohort.reports.html.page import page
 from fedcohort.reports.html.terms import Marker
@@ -99,6 +100,22 @@ def test_a_page_of_a_large_comparison_stays_below_three_megabytes(tmp_path):
     text = page(load_findings(tmp_path))
     assert len(csv_of(text)["accuracy-rounds"]) > 11 * 4 * 3 * 100
     assert len(text.encode()) <= 3e6
+
+
+def test_a_page_that_would_be_too_large_draws_fewer_kinds_of_run(tmp_path, monkeypatch):
+    partitions = ("iid", "primary-label", "dirichlet", "shards", "independent-label")
+    write_comparison(tmp_path, replace(SMALL, partitions=partitions))
+    findings = load_findings(tmp_path)
+    whole = page(findings)
+    assert "kinds of run are drawn" not in whole
+    monkeypatch.setattr(pages, "MAX_BYTES", len(whole.encode()) - 1)
+    text = page(findings)
+    assert len(text) < len(whole)
+    assert "3 of 5 kinds of run are drawn, the hardest first." in text
+    menu = text[text.index('<select id="kind">') :].split("</select>")[0]
+    assert menu.count("<option>") == 3
+    assert {row[0] for row in csv_of(text)["cep"][1:]} == set(list(findings.kinds)[:3])
+    assert "All tables (5)" in text
 
 
 def test_every_word_of_the_glossary_has_its_definition_where_it_first_stands(text):

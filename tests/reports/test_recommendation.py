@@ -1,5 +1,7 @@
 """Which scheme is recommended, in which case, and in which words."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -205,3 +207,89 @@ def test_a_case_that_is_hardly_easier_is_named():
     assert said[1].startswith("It is hardly harder than near data: ")
     del cases["near data"]
     assert len(basis_sentences(recommend(cases))) == 1
+
+
+def test_a_scheme_that_equals_uniform_selection_is_not_called_the_highest():
+    table = training_answer({"d": [candidate("a", UNIFORM), candidate("random", UNIFORM)]}).table
+    assert [row["scheme"] for row in table.rows] == ["random", "a"]
+    assert table.marks == {0: "best", 1: "tied"}
+
+
+def test_without_uniform_selection_a_lead_within_chance_is_no_recommendation():
+    noisy = [0.60, 0.45, 0.58, 0.40]
+    cases = {"d": [candidate("fedcs", UNIFORM), candidate("e3cs-0", noisy)]}
+    said = recommendation_sentence(recommend(cases))
+    assert "ends highest, at 0.507 accuracy, which 4 seeds cannot tell from fedcs; uniform" in said
+    assert "★ marks the highest, ≈" in training_answer(cases).table.note
+    clear = {"d": [candidate("fedcs", UNIFORM), candidate("e3cs-0", AHEAD)]}
+    assert "cannot tell" not in recommendation_sentence(recommend(clear))
+
+
+def test_a_scheme_that_was_run_alone_is_not_called_the_highest():
+    said = recommendation_sentence(recommend({"d": [candidate("fedcs", UNIFORM)]}))
+    assert said == (
+        "On d, fedcs ends at 0.500 accuracy; no other scheme was run, so what selection gains is "
+        "not known."
+    )
+
+
+def test_without_uniform_selection_the_basis_says_how_the_hardest_case_was_found():
+    cases = {"x": [candidate("fedcs", [0.5, 0.5])], "y": [candidate("fedcs", [0.7, 0.7])]}
+    (basis,) = basis_sentences(recommend(cases))
+    assert basis.startswith("Uniform selection was not run on x: ")
+
+
+def test_a_lead_is_that_of_the_seeds_that_both_were_played_with():
+    nan = float("nan")
+    # Seed by seed 0.01 and 0.03 ahead, but the third seed of uniform selection is a bad one.
+    other = candidate("a", [0.51, 0.55, nan])
+    found = recommend({"d": [candidate("random", [0.50, 0.52, 0.21]), other]})
+    assert "a ends 2.0 points above its 0.410 accuracy (" in recommendation_sentence(found)
+    behind = candidate("a", [0.49, 0.51, nan])
+    said = recommendation_sentence(
+        recommend({"d": [candidate("random", [0.50, 0.52, 0.21]), behind]})
+    )
+    assert "a ends at 0.500 accuracy, above its 0.410, but not with the seeds that both" in said
+
+
+def test_without_a_spread_the_note_speaks_of_no_interval():
+    one_seed = {"d": [candidate("random", [0.5]), candidate("a", [0.6])]}
+    assert "95\u00a0% interval" not in training_answer(one_seed).table.note
+    several = {"d": [candidate("random", UNIFORM), candidate("a", AHEAD)]}
+    assert "with a 95\u00a0% interval" in training_answer(several).table.note
+
+
+def test_classes_without_test_samples_have_dashes():
+    one = candidate("random", UNIFORM)
+    unknown = np.full((4, 2), np.nan)
+    scheme = replace(one.scheme, class_accuracy=unknown, label_accuracy=unknown)
+    answer = training_answer({"d": [replace(one, scheme=scheme)]}, class_rates=(0.1, 0.9))
+    assert answer.table.rows[0]["worst class"] == "-"
+    assert answer.table.rows[0]["gap"] == "-"
+    assert answer.left_out is None
+    known = replace(one.scheme, class_accuracy=np.full((4, 2), 0.5), label_accuracy=unknown)
+    left_out = training_answer({"d": [replace(one, scheme=known)]}, class_rates=(0.1, 0.9)).left_out
+    assert left_out.table.rows[0]["worst label"] == "-"
+
+
+def test_the_cost_is_that_of_the_seeds_that_were_played_to_the_end():
+    nan = float("nan")
+    accuracy = np.array([[0.1, 0.2, 0.3], [0.1, nan, nan]])
+    asked = np.where(np.isnan(accuracy), nan, 4.0)
+    scheme = Scheme([0, 1], asked, asked / 2, accuracy=accuracy)
+    answer = training_answer({"d": [Candidate("a", "a", "", "k", scheme)]})
+    assert answer.table.rows[0]["asked"] == "12"
+    (line,) = answer.picture.panels["d"].series
+    assert line.x.tolist() == [4, 8, 12]
+
+
+def test_the_caption_explains_bands_and_early_ends_only_where_they_are():
+    one_seed = training_answer({"d": [candidate("random", [0.5])]}).picture
+    assert "bands" not in one_seed.caption
+    assert "first of its seeds" not in one_seed.caption
+    several = candidate("random", UNIFORM)
+    seconds = np.array([[1.0], [2.0], [3.0], [4.0]])
+    timed = replace(several, scheme=replace(several.scheme, seconds=seconds))
+    caption = training_answer({"d": [timed]}).picture.caption
+    assert "bands one standard deviation" in caption
+    assert "A curve ends when the first of its seeds has no more rounds." in caption

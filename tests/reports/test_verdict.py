@@ -156,8 +156,8 @@ def test_what_is_the_same_for_all_kinds_of_run_is_said_once():
     shared, own = verdict(Findings("t", {"x": {"a": one}, "y": {"a": other}}))
     assert shared == ["The success ratio of a is 0.500."]
     assert own == {
-        "x": ["a has the highest final accuracy, 0.500."],
-        "y": ["a has the highest final accuracy, 0.700."],
+        "x": ["The final accuracy of a is 0.500."],
+        "y": ["The final accuracy of a is 0.700."],
     }
 
 
@@ -216,7 +216,7 @@ def test_seeds_that_agree_to_the_last_digit_show_no_spread():
 def test_every_kind_of_run_has_its_own_targets():
     kinds = {"x": {"a": scheme([[0.1, 0.5]])}, "y": {"a": scheme([[0.1, 0.5]])}}
     _, own = verdict(Findings("t", kinds, targets={"x": (0.4,), "y": (0.6,)}))
-    assert own["x"][0].startswith("a reached 40\u00a0% accuracy first")
+    assert own["x"][0] == "a reached 40\u00a0% accuracy after 2.0 rounds."
     assert own["y"][0] == "No scheme reached 60\u00a0% accuracy in every run."
 
 
@@ -230,3 +230,10 @@ def test_further_schemes_that_the_seeds_cannot_tell_from_the_best_are_named_once
     )[0]
     assert "second follows with" in said
     assert said.endswith("The seeds cannot tell best from third either.")
+
+
+def test_a_target_is_named_with_all_its_digits():
+    said = describe_schemes({"a": scheme([[0.5, 0.7]]), "b": scheme([[0.5, 0.6]])}, (0.625, 0.95))
+    assert said[0].startswith("a reached 62.5\u00a0% accuracy first")
+    said = describe_schemes({"a": scheme([[0.5, 0.7]])}, (0.975,))
+    assert said[0] == "No scheme reached 97.5\u00a0% accuracy in every run."

@@ -46,7 +46,7 @@ def test_a_recorded_world_is_named_by_its_file(tmp_path):
 def test_seeds_and_rates_are_listed():
     assert list_seeds(4, 1) == "4"
     assert list_seeds(4, 3) == "4 to 6"
-    assert list_rates((0.125, 1.0)) == "12\u00a0%, 100\u00a0%"
+    assert list_rates((0.125, 1.0)) == "12.5\u00a0%, 100\u00a0%"
 
 
 def test_classes_of_equal_rates_are_told_apart_by_their_numbers():

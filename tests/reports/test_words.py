@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fedcohort.reports.words import counted, format_value, listed, mean_with_sd
+from fedcohort.reports.words import counted, format_value, listed, mean_with_sd, three_digits
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,8 @@ def test_names_are_listed_as_in_a_sentence():
     assert listed(["a"]) == "a"
     assert listed(["a", "b"], "or") == "a or b"
     assert listed(["a", "b", "c"]) == "a, b and c"
+
+
+def test_what_is_not_known_is_a_dash():
+    assert three_digits(0.25) == "0.250"
+    assert three_digits(float("nan")) == "-"

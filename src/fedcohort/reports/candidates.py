@@ -3,12 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan, nan, sqrt
+from typing import TypeAlias
 
 import numpy as np
 
+from fedcohort.arrays import Floats
 from fedcohort.reports.findings import Scheme
-from fedcohort.reports.words import signed
+from fedcohort.reports.words import counted, signed
 from fedcohort.statistics import holm, p_pooled, pooled_variance, t_limit
+
+BySeed: TypeAlias = Mapping[int, float]  # one value per seed
 
 LEVEL = 0.05  # of the corrected p-values, and one minus the confidence of the intervals
 
@@ -41,13 +45,9 @@ class Candidate:
         return f"{self.selector} with the {self.rule}" if self.rule else self.name
 
     @property
-    def by_seed(self) -> dict[int, float]:
+    def by_seed(self) -> BySeed:
         """Final accuracy of each seed that was played to the end."""
-        final = self.scheme.final_accuracy
-        if final is None:
-            return {}
-        values = zip(self.scheme.seeds, final.tolist(), strict=True)
-        return {seed: value for seed, value in values if not isnan(value)}
+        return known_by_seed(self.scheme, self.scheme.final_accuracy)
 
     @property
     def accuracy(self) -> float:
@@ -61,7 +61,7 @@ Cases = Mapping[str, Sequence[Candidate]]  # candidates by the case that they we
 
 @dataclass(frozen=True)
 class Difference:
-    """How far the final accuracies of two candidates are apart, seed by seed.
+    """How far two schemes are apart, seed by seed, such as in their final accuracy.
 
     Attributes:
         mean: Mean over the seeds that both were played with, nan without any.
@@ -85,23 +85,53 @@ class Difference:
         return f"{low} to {high}"
 
     @property
+    def seeds_in_words(self) -> str:
+        """What the difference rests on: "3 seeds", or "one seed"."""
+        if not self.seeds:
+            return "runs without a common seed"
+        return "one seed" if self.seeds == 1 else counted(self.seeds, "seed")
+
+    @property
     def holds_zero(self) -> bool:
         """Whether the interval allows for no difference at all."""
         return isnan(self.margin) or abs(self.mean) <= self.margin
 
 
-def differences(pairs: Mapping[str, tuple[Candidate, Candidate]]) -> dict[str, Difference]:
+def known_by_seed(scheme: Scheme, values: Floats | None) -> BySeed:
+    """Return the values of a scheme by seed, without what is not known.
+
+    Args:
+        scheme: The scheme, for its seeds.
+        values: [S] one value per seed, None if they were not recorded.
+    """
+    if values is None:
+        return {}
+    pairs = zip(scheme.seeds, values.tolist(), strict=True)
+    return {seed: value for seed, value in pairs if not isnan(value)}
+
+
+def paired_differences(more: BySeed, less: BySeed) -> list[float]:
+    """Return the difference for each seed that both have.
+
+    Args:
+        more: The values to subtract from.
+        less: The values to subtract.
+
+    Examples:
+        >>> paired_differences({0: 3.0, 1: 5.0}, {1: 4.0, 2: 9.0})
+        [1.0]
+    """
+    return [more[seed] - less[seed] for seed in more if seed in less]
+
+
+def differences(pairs: Mapping[str, tuple[BySeed, BySeed]]) -> dict[str, Difference]:
     """Return the difference of each pair, its p-value corrected for the number of pairs.
 
     Args:
-        pairs: Two candidates by name. The spread from seed to seed is pooled over all pairs.
+        pairs: By name, the values to subtract from and those to subtract. The spread from seed to
+            seed is pooled over all pairs.
     """
-    by_seed: dict[str, list[float]] = {}
-    for name, (one, other) in pairs.items():
-        by_seed[name] = []
-        for seed, value in one.by_seed.items():
-            if seed in other.by_seed:
-                by_seed[name].append(value - other.by_seed[seed])
+    by_seed = {name: paired_differences(*pair) for name, pair in pairs.items()}
     groups = list(by_seed.values())
     p_values = holm(np.array(p_pooled(groups))).tolist()
     variance, degrees = pooled_variance(groups)

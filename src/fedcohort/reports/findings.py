@@ -11,7 +11,6 @@ from fedcohort.arrays import Floats, Ints
 from fedcohort.lab.recorder import Allocations
 from fedcohort.metrics import first_at, jain
 from fedcohort.reports.answer import Answer
-from fedcohort.reports.charts.specification import Chart
 from fedcohort.statistics import mean_of_known
 
 Rows = Sequence[Mapping[str, Any]]
@@ -103,7 +102,6 @@ class Findings:
         kinds: Schemes by kind of run, the hardest first. The runs of one kind differ in scheme
             and seed alone.
         answer: The first screen. Without one, the first sentence of the lead stands there.
-        charts: Charts beside those that every page draws from its schemes.
         tables: Rows by title.
         targets: Accuracies to reach, by kind of run.
         rates: Success rate of each class of clients.
@@ -124,7 +122,6 @@ class Findings:
     title: str
     kinds: Mapping[str, Mapping[str, Scheme]]
     answer: Answer | None = None
-    charts: Sequence[Chart] = ()
     tables: Mapping[str, Rows] = field(default_factory=dict)
     targets: Mapping[str, Sequence[float]] = field(default_factory=dict)
     rates: Sequence[float] = ()

@@ -16,7 +16,14 @@ from math import isnan, nan
 
 import numpy as np
 
-from fedcohort.reports.candidates import LEVEL, Candidate, Cases, Difference, differences
+from fedcohort.reports.candidates import (
+    LEVEL,
+    Candidate,
+    Cases,
+    Difference,
+    differences,
+    paired_differences,
+)
 from fedcohort.reports.words import counted, listed
 from fedcohort.statistics import estimate
 
@@ -74,11 +81,13 @@ def recommend(cases: Cases) -> Recommendation | None:
     case = min(difficulty, key=lambda name: difficulty[name])
 
     known = [one for one in cases[case] if not isnan(one.accuracy)]
-    ranked = sorted(known, key=lambda one: -one.accuracy)
+    # Of equals uniform selection is first, so that another is not called the highest.
+    ranked = sorted(known, key=lambda one: (-one.accuracy, not one.is_uniform))
     uniform = next((one for one in ranked if one.is_uniform), None)
     against = {}
     if uniform is not None:
-        against = differences({one.name: (one, uniform) for one in ranked if one is not uniform})
+        others = [one for one in ranked if one is not uniform]
+        against = differences({one.name: (one.by_seed, uniform.by_seed) for one in others})
     ahead = []
     for one in ranked:
         difference = against.get(one.name)
@@ -94,7 +103,7 @@ def recommend(cases: Cases) -> Recommendation | None:
         uniform=uniform,
         papers_best=next((one for one in ranked if one.is_papers), None),
         against_uniform=against,
-        behind=differences({one.name: (best, one) for one in ranked[1:]}),
+        behind=differences({one.name: (best.by_seed, one.by_seed) for one in ranked[1:]}),
     )
 
 
@@ -109,10 +118,7 @@ def recommendation_sentence(found: Recommendation) -> str:
     if len(found.case_accuracy) > 1:
         where += ", the hardest case"
     if found.uniform is None:
-        return (
-            f"{where}, {chosen.words} ends highest, at {chosen.accuracy:.3f} accuracy; uniform "
-            "selection was not run, so what selection gains is not known."
-        )
+        return f"{where}, {_without_uniform(found)}, so what selection gains is not known."
     if chosen.is_uniform:
         return f"{where}, keep uniform selection ({chosen.words}): {_why_uniform(found)}."
     difference = found.against_uniform[chosen.name]
@@ -134,6 +140,11 @@ def basis_sentences(found: Recommendation) -> list[str]:
         if name != found.case and not isnan(accuracy):
             others.append(f"{accuracy:.3f} on {name}")
     own = found.case_accuracy[found.case]
+    if isnan(own) and len(found.case_accuracy) > 1:
+        return [
+            f"Uniform selection was not run on {found.case}: it is called the hardest case by the "
+            "mean accuracy of its schemes."
+        ]
     if not others or isnan(own):
         return []
     sentences = [
@@ -156,7 +167,7 @@ def points(difference: float) -> str:
         ('1.2 points', '-1.0 points')
     """
     value = f"{100 * difference:.1f}"
-    return f"{value} point" if value in ("1.0",) else f"{value} points"
+    return f"{value} point" if value == "1.0" else f"{value} points"
 
 
 def _why_uniform(found: Recommendation) -> str:
@@ -171,19 +182,34 @@ def _why_uniform(found: Recommendation) -> str:
         next_best = f"{best.words}: {best.accuracy:.3f}"
         return f"no selector ends higher than its {own:.3f} accuracy ({next_best})"
     difference = found.against_uniform[best.name]
-    lead = f"{best.words} ends {points(best.accuracy - own)} above its {own:.3f} accuracy"
+    if difference.mean <= 0:
+        return (
+            f"{best.words} ends at {best.accuracy:.3f} accuracy, above its {own:.3f}, but not with "
+            "the seeds that both were played with"
+        )
+    lead = best.accuracy - own if isnan(difference.mean) else difference.mean
+    text = f"{best.words} ends {points(lead)} above its {own:.3f} accuracy"
     if difference.seeds < 2:
-        return f"{lead}, and {_few_seeds(difference)} cannot tell that from chance"
+        return f"{text}, and {difference.seeds_in_words} cannot tell that from chance"
     if difference.interval:
-        lead += f" ({difference.interval})"
-    seeds = counted(difference.seeds, "seed")
+        text += f" ({difference.interval})"
+    seeds = difference.seeds_in_words
     if not difference.holds_zero:
         seeds += f" with {counted(len(found.against_uniform), 'comparison')}"
-    return f"{lead}, which {seeds} cannot tell from chance"
+    return f"{text}, which {seeds} cannot tell from chance"
 
 
-def _few_seeds(difference: Difference) -> str:
-    return "one seed" if difference.seeds else "runs without a common seed"
+def _without_uniform(found: Recommendation) -> str:
+    """Say which scheme ends highest, from whom it cannot be told, and what was not run."""
+    best = found.chosen
+    if len(found.ranked) == 1:
+        return f"{best.words} ends at {best.accuracy:.3f} accuracy; no other scheme was run"
+    text = f"{best.words} ends highest, at {best.accuracy:.3f} accuracy"
+    tied = found.tied
+    if tied:
+        others = tied[0] if len(tied) == 1 else counted(len(tied), "other")
+        text += f", which {found.behind[tied[0]].seeds_in_words} cannot tell from {others}"
+    return f"{text}; uniform selection was not run"
 
 
 def _difficulty(candidates: Sequence[Candidate]) -> float:
@@ -210,9 +236,5 @@ def _is_near(uniform: Candidate | None, others: Sequence[Candidate]) -> bool:
     other = _best_uniform(others)
     if uniform is None or other is None:
         return False
-    gains = []
-    for seed, value in other.by_seed.items():
-        if seed in uniform.by_seed:
-            gains.append(value - uniform.by_seed[seed])
-    gain = estimate(gains)
+    gain = estimate(paired_differences(other.by_seed, uniform.by_seed))
     return gain.runs > 1 and gain.error > 0 and gain.mean <= gain.margin(0.0)

@@ -40,11 +40,11 @@ def counted(number: int, noun: str) -> str:
         noun: The noun in the singular.
 
     Examples:
-        >>> counted(1, "seed"), counted(2, "seed")
-        ('1 seed', '2 seeds')
+        >>> counted(1, "seed"), counted(2000, "seed")
+        ('1 seed', '2,000 seeds')
     """
     plural = "" if number == 1 else "s"
-    return f"{number} {noun}{plural}"
+    return f"{number:,} {noun}{plural}"
 
 
 def signed(value: float, digits: int = 1) -> str:
@@ -73,6 +73,29 @@ def percent(share: float) -> str:
         ['64', '%']
     """
     return f"{100 * share:.0f}\u00a0%"
+
+
+def exact_percent(share: float) -> str:
+    """Return a share that somebody set, such as a target, in percent with up to four digits.
+
+    Args:
+        share: The share, 1 for all.
+
+    Examples:
+        >>> exact_percent(0.625).split(), exact_percent(0.1).split()
+        (['62.5', '%'], ['10', '%'])
+    """
+    return f"{100 * share:.4g}\u00a0%"
+
+
+def three_digits(value: float) -> str:
+    """Return a value with three digits after the point, a dash for nan.
+
+    Examples:
+        >>> three_digits(0.5), three_digits(float("nan"))
+        ('0.500', '-')
+    """
+    return "-" if isnan(value) else f"{value:.3f}"
 
 
 def mean_with_sd(values: Floats, digits: int = 3) -> str:

@@ -20,6 +20,7 @@ from fedcohort.reports.palette import Style, scheme_style
 from fedcohort.reports.words import percent
 
 MAX_CLIENTS = 120  # drawn one by one on a page
+MAX_BARS = 600  # of the chart of outcomes: more would be thinner than a pixel
 
 # Colours of the outcomes that we know. Others share one colour.
 OUTCOME_STYLES = {
@@ -161,7 +162,8 @@ def outcomes_per_client(outcomes: Mapping[str, Mapping[str, int]]) -> Chart:
     Args:
         outcomes: Number of times for each outcome, by client and outcome.
     """
-    clients = list(outcomes)
+    names = list(outcomes)
+    clients = [names[place] for place in evenly_spread(len(names), MAX_BARS)]
     totals: dict[str, int] = dict.fromkeys(OUTCOME_STYLES, 0)
     for times in outcomes.values():
         for outcome, count in times.items():
@@ -179,7 +181,7 @@ def outcomes_per_client(outcomes: Mapping[str, Mapping[str, int]]) -> Chart:
 
     panels = {}
     if layers:
-        panels["all"] = Panel(layers, f"{len(clients)} clients, in all: {', '.join(words)}.")
+        panels["all"] = Panel(layers, f"{len(names)} clients, in all: {', '.join(words)}.")
     return Chart(
         id="fates",
         title="Who was asked and what came of it",
@@ -187,6 +189,7 @@ def outcomes_per_client(outcomes: Mapping[str, Mapping[str, int]]) -> Chart:
             "How often each client was asked, and the outcome. Arrived: its update was used. "
             "Stopped: it was still at work at the deadline. Rejected: its update was not valid. "
             "Failed: it reported an error. Lost: it did not answer."
+            + _left_out(len(names), MAX_BARS)
         ),
         x=Axis("client"),
         y=Axis("times asked", column="times"),

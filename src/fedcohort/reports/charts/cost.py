@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from fedcohort.reports.charts.curves import BAND, last_values
+from fedcohort.reports.charts.curves import FIRST_SEED_ENDS, last_values, with_band_note
 from fedcohort.reports.charts.seeds import (
     NO_CURVE,
     Curve,
     accuracy_over_seconds,
     curve_over_rounds,
+    played_furthest,
 )
 from fedcohort.reports.charts.specification import Axis, Chart, Line, Panel
 from fedcohort.reports.findings import Scheme
@@ -59,10 +60,13 @@ def accuracy_against_cost(
     panels = {}
     if lines:
         panels[case] = Panel(lines, last_values(y, curves))
+    caption = f"Accuracy on the test samples against {unit} so far: {case}."
+    if unit == SECONDS:
+        caption += f" {FIRST_SEED_ENDS}"
     return Chart(
         id="answer",
         title="Accuracy against cost",
-        caption=f"Accuracy on the test samples against {unit} so far: {case}. {BAND}",
+        caption=with_band_note(caption, panels),
         x=Axis(unit),
         y=y,
         panels=panels,
@@ -72,11 +76,12 @@ def accuracy_against_cost(
 
 
 def _over_asked(scheme: Scheme) -> Curve:
-    """Return accuracy over the trainings asked for so far, mean over seeds."""
+    """Return accuracy over the trainings asked for so far, mean over the same seeds for both."""
     if scheme.accuracy is None:
         return NO_CURVE
     curve = curve_over_rounds(scheme.accuracy)
     if not curve.x.size:
         return NO_CURVE
-    asked = np.nancumsum(scheme.asked, axis=1).mean(axis=0)
+    asked_of_seeds = scheme.asked[played_furthest(scheme.accuracy)]
+    asked = np.nancumsum(asked_of_seeds, axis=1).mean(axis=0)
     return Curve(asked[np.asarray(curve.x, dtype=np.int64) - 1], curve.mean, curve.sd)

@@ -26,6 +26,8 @@ from fedcohort.reports.palette import NEUTRAL, NUM_DASHES, Style, scheme_style
 
 BAND = "Lines are means over the seeds that were played furthest, bands one standard deviation."
 
+FIRST_SEED_ENDS = "A curve ends when the first of its seeds has no more rounds."
+
 Values: TypeAlias = Mapping[str, Mapping[str, npt.NDArray[Any]]]
 Points: TypeAlias = Mapping[str, Mapping[str, Sequence[tuple[float, float]]]]
 
@@ -54,7 +56,7 @@ def accuracy_over_rounds(
     return Chart(
         id="accuracy-rounds",
         title="Accuracy over rounds",
-        caption=_caption(caption, panels),
+        caption=with_band_note(caption, panels),
         x=Axis("round"),
         y=y,
         panels=panels,
@@ -81,12 +83,12 @@ def accuracy_over_time(groups: Mapping[str, Mapping[str, Scheme]]) -> Chart:
 
     caption = (
         "The same over virtual time: a round lasts until its last answer, or until the deadline "
-        "if an answer is missing. A curve ends when the first of its seeds has no more rounds."
+        f"if an answer is missing. {FIRST_SEED_ENDS}"
     )
     return Chart(
         id="accuracy-time",
         title="Accuracy over virtual time",
-        caption=_caption(caption, panels),
+        caption=with_band_note(caption, panels),
         x=Axis("virtual seconds"),
         y=y,
         panels=panels,
@@ -105,7 +107,7 @@ def success_ratio(ratio: Values) -> Chart:
     return Chart(
         id="success",
         title="Success ratio",
-        caption=_caption(caption, panels),
+        caption=with_band_note(caption, panels),
         x=Axis("round"),
         y=y,
         panels=panels,
@@ -124,7 +126,7 @@ def effective_participation(cep: Values) -> Chart:
     return Chart(
         id="cep",
         title="Effective participation (CEP)",
-        caption=_caption(caption, panels),
+        caption=with_band_note(caption, panels),
         x=Axis("round"),
         y=y,
         panels=panels,
@@ -207,8 +209,13 @@ def _line(name: str, curve: Curve) -> Line:
     return Line(name, scheme_style(name), curve.x, curve.mean, curve.sd)
 
 
-def _caption(caption: str, panels: Mapping[str, Panel]) -> str:
-    """Add what lines and bands mean, if a line has a band."""
+def with_band_note(caption: str, panels: Mapping[str, Panel]) -> str:
+    """Return a caption that also says what lines and bands mean, if a line has a band.
+
+    Args:
+        caption: The caption without it.
+        panels: The panels of the chart.
+    """
     for panel in panels.values():
         for series in panel.series:
             if isinstance(series, Line) and series.sd is not None and np.isfinite(series.sd).any():

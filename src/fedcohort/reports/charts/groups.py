@@ -7,7 +7,7 @@ import numpy as np
 from fedcohort.reports.charts.specification import Axis, Chart, GroupedDots, Layout, Panel
 from fedcohort.reports.findings import Scheme
 from fedcohort.reports.palette import scheme_style
-from fedcohort.reports.words import percent
+from fedcohort.reports.words import percent, three_digits
 from fedcohort.statistics import sd
 
 
@@ -33,9 +33,11 @@ def accuracy_per_class(
             if len(labels) < 2 or scheme.class_accuracy is None:
                 continue
             means = scheme.class_means
+            if np.isnan(means).all():
+                continue
             spreads = [sd(values[~np.isnan(values)]) for values in scheme.class_accuracy.T]
             dots.append(GroupedDots(name, scheme_style(name), labels, means, np.array(spreads)))
-            words.append(f"{name} {'/'.join(f'{mean:.3f}' for mean in means)}")
+            words.append(f"{name} {'/'.join(three_digits(mean) for mean in means)}")
         if dots:
             panels[kind] = Panel(
                 dots,

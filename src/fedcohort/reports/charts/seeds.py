@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fedcohort.arrays import Floats, Ints
+from fedcohort.arrays import Bools, Floats, Ints
 from fedcohort.reports.findings import Scheme
 
 NUM_MOMENTS = 150  # points of a curve over time
@@ -64,6 +64,18 @@ def mean_and_sd(values: npt.NDArray[Any]) -> tuple[Floats, Floats]:
     return mean, np.sqrt(variance)
 
 
+def played_furthest(values: npt.NDArray[Any]) -> Bools:
+    """Return which seeds were played furthest, [S].
+
+    Args:
+        values: [S, T] values of S seeds, nan where a seed has none.
+    """
+    recorded = ~np.isnan(values)
+    last_from_end = np.argmax(recorded[:, ::-1], axis=1)
+    length = np.where(recorded.any(axis=1), values.shape[1] - last_from_end, 0)
+    return np.asarray(length == length.max())
+
+
 def curve_over_rounds(values: npt.NDArray[Any]) -> Curve:
     """Return a curve over the rounds in which there are values, counted from 1.
 
@@ -73,11 +85,7 @@ def curve_over_rounds(values: npt.NDArray[Any]) -> Curve:
     Args:
         values: [S, T] values of S seeds, nan where a seed has none.
     """
-    recorded = ~np.isnan(values)
-    last_from_end = np.argmax(recorded[:, ::-1], axis=1)
-    length = np.where(recorded.any(axis=1), values.shape[1] - last_from_end, 0)
-    furthest = values[length == length.max()]
-
+    furthest = values[played_furthest(values)]
     rounds = np.flatnonzero(~np.isnan(furthest).all(axis=0))
     mean, sd = mean_and_sd(furthest[:, rounds])
     return Curve(rounds + 1, mean, sd)

@@ -6,11 +6,11 @@ from typing import Any
 
 from fedcohort.reports.answer import BEST, HIGHEST, TIED, MarkedTable
 from fedcohort.reports.findings import Rows
-from fedcohort.reports.html.terms import Marker
+from fedcohort.reports.html.terms import MAX_WHOLE, Marker
 from fedcohort.reports.words import format_value
 
 WRAP_FROM = 36  # characters of a cell from which its column is wrapped
-MARKS = {BEST: ("★", "best choice: "), TIED: ("≈", "cannot be told from the best: ")}
+MARKS = {BEST: ("★", "best choice: "), TIED: ("≈", "tied: ")}
 
 
 def text(value: str) -> str:
@@ -152,10 +152,13 @@ def _mark(mark: str) -> str:
 
 
 def _name(name: str) -> str:
-    """Return the name of a row, whose words are not broken at their hyphens."""
+    """Return the name of a row, whose words are not broken at their hyphens unless very long."""
     words = []
     for word in name.split(" "):
-        words.append(f'<span class="whole">{text(word)}</span>' if "-" in word else text(word))
+        shown = text(word)
+        if "-" in word and len(word) <= MAX_WHOLE:
+            shown = f'<span class="whole">{shown}</span>'
+        words.append(shown)
     return " ".join(words)
 
 

@@ -1,7 +1,9 @@
 """Figures of the page: drawings of a chart, its caption, and buttons to save it."""
 
+from collections.abc import Mapping, Sequence
+
 from fedcohort.reports.charts import Chart, Panel, Stack
-from fedcohort.reports.findings import Findings
+from fedcohort.reports.findings import Scheme
 from fedcohort.reports.html.elements import options, text
 from fedcohort.reports.html.terms import Marker
 from fedcohort.reports.svg.bars import stack_colours
@@ -45,20 +47,22 @@ def figure(chart: Chart, marker: Marker, level: int, *, for_phones: bool = False
     )
 
 
-def controls(findings: Findings, highlighted: list[str]) -> str:
+def controls(kinds: Mapping[str, Mapping[str, Scheme]], highlighted: Sequence[str]) -> str:
     """Return the controls of all folded figures: the kind of run, and who is highlighted.
 
+    Controls without a choice are left out.
+
     Args:
-        findings: What the page shows. Controls without a choice are left out.
+        kinds: The schemes of each kind of run that is drawn.
         highlighted: The schemes that are highlighted at first.
     """
     html = ""
-    if len(findings.kinds) > 1:
-        menu = f'<select id="kind">{options(findings.kinds)}</select>'
+    if len(kinds) > 1:
+        menu = f'<select id="kind">{options(kinds)}</select>'
         html += f"<label>Kind of run {menu}</label>"
 
     names: dict[str, None] = {}
-    for schemes in findings.kinds.values():
+    for schemes in kinds.values():
         names |= dict.fromkeys(schemes)
     if len(names) > MAX_HIGHLIGHTED:
         boxes = ""

@@ -68,8 +68,13 @@
     const [xLow, xHigh, yLow, yHigh, left, right, bottom, top] =
       plane.dataset.scales.split(" ").map(Number);
     const corner = svg.getBoundingClientRect();
-    const x = (event.clientX - corner.left) * (svg.viewBox.baseVal.width / corner.width);
+    let x = (event.clientX - corner.left) * (svg.viewBox.baseVal.width / corner.width);
     if (x < left || x > right) return clearValues(svg);
+    let xValue = xLow + ((x - left) / (right - left)) * (xHigh - xLow);
+    if ("whole" in plane.dataset) {
+      xValue = Math.round(xValue);
+      x = left + ((xValue - xLow) / (xHigh - xLow)) * (right - left);
+    }
     const found = [];
     for (const series of all(".series:not(.other), .series:hover", plane)) {
       const path = series.querySelector(".line");
@@ -79,10 +84,9 @@
       found.push([value, series.dataset.name]);
     }
     found.sort((one, other) => other[0] - one[0]);
-    const at = shorter(xLow + ((x - left) / (right - left)) * (xHigh - xLow));
     const said = found.map(([value, name]) => `${name} ${shorter(value)}`).join(" · ");
     plane.querySelector(".cursor").setAttribute("d", `M${x} ${top}V${bottom}`);
-    svg.closest(".panel").querySelector(".readout").textContent = `${plane.dataset.x} ${at}: ${said}`;
+    svg.closest(".panel").querySelector(".readout").textContent = `${plane.dataset.x} ${shorter(xValue)}: ${said}`;
     return undefined;
   }
 

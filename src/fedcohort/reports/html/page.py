@@ -32,16 +32,18 @@ from fedcohort.reports.charts.curves import (
 )
 from fedcohort.reports.charts.groups import accuracy_per_class
 from fedcohort.reports.charts.tradeoffs import fairness_against_accuracy, wasted_work
-from fedcohort.reports.findings import Findings
+from fedcohort.reports.findings import Findings, Rows
 from fedcohort.reports.html import elements
+from fedcohort.reports.html.chart_csv import chart_csv, compressed
 from fedcohort.reports.html.figures import controls, figure
 from fedcohort.reports.html.terms import Marker
-from fedcohort.reports.html.values import chart_csv, compressed
 from fedcohort.reports.html.verdict import verdict
 from fedcohort.reports.palette import COLOURS, COLOURS_ON_DARK
 from fedcohort.reports.svg.draw import highlight
 
 FILE_NAME = "report.html"
+MAX_BYTES = 3_000_000
+MAX_ROWS = 5_000  # of a folded table
 
 
 def page_charts(findings: Findings) -> list[Chart]:
@@ -73,8 +75,7 @@ def page_charts(findings: Findings) -> list[Chart]:
         fairness_against_accuracy(findings.kinds),
     ]
     highlighted = first_screen(findings).highlighted
-    drawn = [*findings.charts, *(chart for chart in charts if chart.panels)]
-    return [replace(chart, highlighted=chart.highlighted or highlighted) for chart in drawn]
+    return [replace(chart, highlighted=highlighted) for chart in charts if chart.panels]
 
 
 def first_screen(findings: Findings) -> Answer:
@@ -107,25 +108,37 @@ def write_page(findings: Findings, folder: Path) -> Path:
 
 
 def page(findings: Findings) -> str:
-    """Return the text of the page.
+    """Return the text of the page. If it is too large, its folded figures show fewer kinds of run.
 
     Args:
         findings: What the page shows.
     """
+    num_kinds = len(findings.kinds)
+    text = _page(findings, num_kinds)
+    while num_kinds > 1 and len(text.encode()) > MAX_BYTES:
+        num_kinds = -(-num_kinds // 2)
+        text = _page(findings, num_kinds)
+    return text
+
+
+def _page(findings: Findings, num_kinds: int) -> str:
+    """Return the text of the page, with figures of the first so many kinds of run."""
     marker = Marker()
     answer = first_screen(findings)
-    folded_charts = page_charts(findings)
+    drawn = replace(findings, kinds=dict(list(findings.kinds.items())[:num_kinds]))
+    folded_charts = page_charts(drawn)
     left_out = answer.left_out or LeftOut()
     charts = [
         chart
         for chart in (answer.picture, left_out.picture, *folded_charts)
         if chart is not None and chart.panels
     ]
+    figures = _figures(drawn, folded_charts, marker, out_of=len(findings.kinds))
     parts = {
         "title": elements.text(findings.title),
         "sentence": marker.mark(answer.sentence),
         "first": _first(findings, answer, marker),
-        "rest": _rest(findings, answer, folded_charts, marker),
+        "rest": _rest(findings, figures, marker),
         "data": _as_json({chart.id: compressed(chart_csv(chart)) for chart in charts}),
         "colours": _colours(),
         "style": _read_resource("page.css"),
@@ -164,11 +177,28 @@ def _left_out(left_out: LeftOut, marker: Marker, slots: dict[str, int]) -> str:
     return f'<section id="who"><h2>{title}</h2>{inside}</section>'
 
 
-def _rest(findings: Findings, answer: Answer, charts: Sequence[Chart], marker: Marker) -> str:
+def _figures(drawn: Findings, charts: Sequence[Chart], marker: Marker, out_of: int) -> str:
+    """Return the folded figures with their controls, or nothing without charts.
+
+    Args:
+        drawn: What they show.
+        charts: The charts.
+        marker: Marks the words of the glossary.
+        out_of: Number of all kinds of run, of which `drawn` may have fewer.
+    """
+    if not charts:
+        return ""
+    html = controls(drawn.kinds, first_screen(drawn).highlighted)
+    if len(drawn.kinds) < out_of:
+        which = f"{len(drawn.kinds)} of {out_of} kinds of run are drawn, the hardest first."
+        html += elements.paragraphs([which], marker, "note")
+    html += "".join(figure(chart, marker, level=4) for chart in charts)
+    return elements.folded("figures", f"All figures ({len(charts)})", html)
+
+
+def _rest(findings: Findings, figures: str, marker: Marker) -> str:
     """Return the folded parts: sentences, figures, tables, settings and the words."""
-    drawn = controls(findings, list(answer.highlighted))
-    drawn += "".join(figure(chart, marker, level=4) for chart in charts)
-    tables = "".join(elements.rows_table(*one, marker) for one in findings.tables.items())
+    tables = [_table(*one, marker) for one in findings.tables.items() if one[1]]
     notes = elements.paragraphs(findings.notes, marker, "note")
     origin = dict(findings.environment)
     if findings.seeds:
@@ -179,14 +209,22 @@ def _rest(findings: Findings, answer: Answer, charts: Sequence[Chart], marker: M
     html = elements.folded(
         "sentences", "Everything that was found, in sentences", _said(findings, marker)
     )
-    if charts:
-        html += elements.folded("figures", f"All figures ({len(charts)})", drawn)
+    html += figures
     if tables:
-        html += elements.folded("tables", f"All tables ({len(findings.tables)})", tables + notes)
+        inside = "".join(tables) + notes
+        html += elements.folded("tables", f"All tables ({len(tables)})", inside)
     html += elements.folded("origin", "Settings, seeds and versions", source)
     meanings = {term.word: term.meaning for term in marker.used.values()}
     words = elements.definitions("", dict(sorted(meanings.items(), key=lambda one: one[0].lower())))
     return html + elements.folded("words", "Words and what they mean", words)
+
+
+def _table(title: str, rows: Rows, marker: Marker) -> str:
+    """Return a table whose last rows are left out if they are too many for a page."""
+    html = elements.rows_table(title, rows[:MAX_ROWS], marker)
+    if len(rows) > MAX_ROWS:
+        html += elements.paragraphs([f"{MAX_ROWS:,} of {len(rows):,} rows."], marker, "note")
+    return html
 
 
 def _said(findings: Findings, marker: Marker) -> str:

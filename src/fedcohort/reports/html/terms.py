@@ -9,6 +9,7 @@ from html import escape
 
 from fedcohort.reports.glossary import Term, find_terms
 
+MAX_WHOLE = 20  # letters of a name that is not broken: a phone has room for these
 # A name such as edge-01, in text that is escaped already.
 NUMBERED_NAME = re.compile(r"(?<![\w&#;-])[\w.]+-\d(?:[\w.]*\w)?")
 
@@ -58,5 +59,10 @@ class Marker:
 
 
 def _plain(text: str) -> str:
-    """Return text as HTML in which no name is broken between its hyphen and its number."""
-    return NUMBERED_NAME.sub(r'<span class="whole">\g<0></span>', escape(text))
+    """Return text as HTML in which no short name is broken between its hyphen and its number."""
+    return NUMBERED_NAME.sub(_whole, escape(text))
+
+
+def _whole(match: re.Match[str]) -> str:
+    name = match.group()
+    return f'<span class="whole">{name}</span>' if len(name) <= MAX_WHOLE else name

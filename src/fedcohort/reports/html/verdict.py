@@ -6,18 +6,17 @@ sentence says when the seeds do not allow a conclusion.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from math import isnan
 from typing import TypeAlias
 
 import numpy as np
 
 from fedcohort.arrays import Floats
 from fedcohort.metrics import gap
+from fedcohort.reports.candidates import BySeed, known_by_seed, paired_differences
 from fedcohort.reports.findings import Findings, Scheme
-from fedcohort.reports.words import listed, mean_with_sd, percent
+from fedcohort.reports.words import exact_percent, listed, mean_with_sd, percent
 from fedcohort.statistics import estimate
 
-BySeed: TypeAlias = Mapping[int, float]  # one value per seed
 ByScheme: TypeAlias = Mapping[str, BySeed]
 
 FAIRNESS = "Fairness (Jain's index, 1 if all clients are asked equally often)"
@@ -100,7 +99,7 @@ def _first_at_target(schemes: Mapping[str, Scheme], targets: Sequence[float]) ->
         if reached:
             break
     else:
-        return f"No scheme reached {percent(targets[0])} accuracy in every run."
+        return f"No scheme reached {exact_percent(targets[0])} accuracy in every run."
 
     order = sorted(reached, key=lambda name: _mean(reached[name]))
     best = order[0]
@@ -115,7 +114,10 @@ def _first_at_target(schemes: Mapping[str, Scheme], targets: Sequence[float]) ->
     who = listed(winners)
     if len(winners) > 1:
         who += ", equal in every run,"
-    text = f"{who} reached {percent(target)} accuracy first, after {rounds} rounds."
+    text = f"{who} reached {exact_percent(target)} accuracy"
+    if len(schemes) == 1:
+        return f"{text} after {rounds} rounds."
+    text += f" first, after {rounds} rounds."
     if followers:
         later = reached[followers[0]]
         rounds = _in_words(later, digits=1)
@@ -142,17 +144,17 @@ def _highest_accuracy(final_accuracy: ByScheme) -> str:
     if others and _all_equal(final_accuracy):
         return f"Every scheme ends at the same accuracy, {_in_words(highest)}."
 
-    text = f"{best} has the highest final accuracy, {_in_words(highest)}."
     if not others:
-        return text
+        return f"The final accuracy of {best} is {_in_words(highest)}."
 
+    text = f"{best} has the highest final accuracy, {_in_words(highest)}."
     second = final_accuracy[others[0]]
     comparison = _compare(highest, second)
     text += f" {others[0]} follows with {_in_words(second)} ({comparison})."
     if not _is_clear(highest, second):
         also_close = []
         for name in others[1:]:
-            several_seeds = len(_differences(highest, final_accuracy[name])) > 1
+            several_seeds = len(paired_differences(highest, final_accuracy[name])) > 1
             if several_seeds and not _is_clear(highest, final_accuracy[name]):
                 also_close.append(name)
         if also_close:
@@ -228,13 +230,7 @@ def _by_scheme(
     """Return a quantity by scheme and seed, without what is not known."""
     found: dict[str, BySeed] = {}
     for name, scheme in schemes.items():
-        values = quantity(scheme)
-        if values is None:
-            continue
-        by_seed = {}
-        for seed, value in zip(scheme.seeds, values.tolist(), strict=True):
-            if not isnan(value):
-                by_seed[seed] = value
+        by_seed = known_by_seed(scheme, quantity(scheme))
         if by_seed:
             found[name] = by_seed
     return found
@@ -258,14 +254,9 @@ def _all_equal(values: ByScheme) -> bool:
     return all(first == other for other in others)
 
 
-def _differences(more: BySeed, less: BySeed) -> list[float]:
-    """Return the difference between two schemes for each seed that both have."""
-    return [more[seed] - less[seed] for seed in more if seed in less]
-
-
 def _compare(more: BySeed, less: BySeed) -> str:
     """Say whether the difference between two schemes is larger than chance explains."""
-    difference = estimate(_differences(more, less))
+    difference = estimate(paired_differences(more, less))
     if difference.runs == 0:
         return "not compared, because they have no seed in common"
     if difference.runs == 1:
@@ -282,5 +273,5 @@ def _is_clear(more: BySeed, less: BySeed) -> bool:
 
     Seeds that agree exactly show no spread, so they decide nothing.
     """
-    difference = estimate(_differences(more, less))
+    difference = estimate(paired_differences(more, less))
     return difference.error > 0 and abs(difference.mean) > difference.margin(0.0)

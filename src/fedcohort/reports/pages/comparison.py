@@ -22,6 +22,7 @@ from fedcohort.reports.pages.training_answer import (
     training_answer,
 )
 from fedcohort.reports.pages.wording import describe_failures, list_seeds
+from fedcohort.reports.words import counted, three_digits
 from fedcohort.selection.protocol import NOBODY
 
 NOTES = (
@@ -61,7 +62,8 @@ def findings(comparison: Comparison) -> Findings:
     answer = training_answer(cases, comparison.class_rates)
     kinds_in_order = order_kinds(kinds, cases)
     tables = _tables(comparison_rows(config, records))
-    size = f"{config.clients} clients, {config.cohort} asked per round, {config.rounds} rounds"
+    clients = counted(config.clients, "client")
+    size = f"{clients}, {config.cohort:,} asked per round, {counted(config.rounds, 'round')}"
     return Findings(
         title=f"Client selection compared: {data_and_model(config)}, {size}",
         kinds=kinds_in_order,
@@ -117,12 +119,12 @@ def _cases(config: ComparisonConfig, kinds: Mapping[str, Mapping[str, Scheme]]) 
     groups = run_groups(config)
     labels = selector_labels(config)
     papers = {labels[name] for name in PAPERS if name in labels}
+    has_rules = len(config.aggregations) * len(config.mus) > 1
     cases: dict[str, list[Candidate]] = {}
     for group in groups:
         rule = f"{group.aggregation} rule"
         if group.shows_mu:
             rule += f", mu {group.mu:g}"
-        has_rules = len(config.aggregations) * len(config.mus) > 1
         for selector, scheme in kinds[group.label].items():
             candidate = Candidate(
                 name=f"{selector}, {rule}" if has_rules else selector,
@@ -167,7 +169,7 @@ def _tables(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]
     tables: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         kind = group_label(row["partition"], row["aggregation"], row.get("mu"))
-        accuracy = f"{row['final']:.3f}"
+        accuracy = three_digits(row["final"])
         if not isnan(row["sd"]):
             accuracy += f" ± {row['sd']:.3f}"
 

@@ -10,7 +10,13 @@ import numpy as np
 from fedcohort.lab.deployment import Deployment
 from fedcohort.lab.recorder import Allocations
 from fedcohort.reports.findings import Findings, Scheme
-from fedcohort.reports.pages.deployment_answer import deployment_answer, why_not_used
+from fedcohort.reports.pages.deployment_answer import (
+    asked_per_round,
+    counted_asks,
+    deployment_answer,
+    why_not_used,
+)
+from fedcohort.reports.words import counted
 
 NAME = "this run"  # of the one kind and of the one scheme
 ALMOST_ONE = 1 - 1e-6  # the journal has six digits
@@ -70,16 +76,17 @@ def _title(about: Mapping[str, Any], num_rounds: int, num_clients: int) -> str:
     """Name the selector, if it is known, and the size of the run."""
     selector = about.get("selector")
     who = f"{selector}, " if isinstance(selector, str) and selector else ""
-    return f"Flower run: {who}{num_rounds} rounds, {num_clients} clients"
+    size = f"{counted(num_rounds, 'round')}, {counted(num_clients, 'client')}"
+    return f"Flower run: {who}{size}"
 
 
 def _lead(rounds: Rounds, about: Mapping[str, Any]) -> str:
     """Say how long the run took, and whether it is finished."""
     seconds = sum(entry["seconds"] for entry in rounds)
-    text = f"{len(rounds)} rounds took {seconds:,.0f} s."
+    text = f"{counted(len(rounds), 'round')} took {seconds:,.0f} s."
     wanted = about.get("rounds")
     if isinstance(wanted, int) and rounds[-1]["round"] < wanted:
-        text += f" Not finished: {wanted} rounds were asked for."
+        text += f" Not finished: {wanted:,} rounds were asked for."
     return text
 
 
@@ -88,7 +95,7 @@ def _scheme(rounds: Rounds, outcomes: Mapping[str, Counter[str]]) -> Scheme:
     times_asked = [times.total() for times in outcomes.values()]
     return Scheme(
         seeds=(0,),
-        asked=np.array([[float(len(entry["asked"])) for entry in rounds]]),
+        asked=asked_per_round(rounds)[None],
         successes=np.array([[float(entry["arrived"]) for entry in rounds]]),
         counts=np.array([times_asked], dtype=np.int64),
         seconds=np.array([[float(entry["seconds"]) for entry in rounds]]),
@@ -96,7 +103,7 @@ def _scheme(rounds: Rounds, outcomes: Mapping[str, Counter[str]]) -> Scheme:
 
 
 def _client_row(name: str, outcomes: Counter[str]) -> dict[str, Any]:
-    asked = outcomes.total()
+    asked = counted_asks(outcomes)
     arrived = outcomes["arrived"]
     return {
         "client": name,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcohort.arrays import Floats
 from fedcohort.reports.answer import Answer, LeftOut, MarkedTable
 from fedcohort.reports.charts.arrivals import arrivals_over_rounds
 from fedcohort.reports.words import counted, listed, percent
@@ -23,6 +24,7 @@ REASONS = {
     "unknown": "outcome unknown",
     "unneeded": "not waited for",
 }
+IN_SENTENCES = {"stopped": "missed the deadline"}  # where the reason has no verb
 MAX_ROWS = 20  # clients in the table of the first screen
 MAX_NAMED = 5
 MIN_ASKED = 5  # times a client was asked before its share of answers says something
@@ -44,7 +46,7 @@ def deployment_answer(folder: Path, rounds: Rounds, outcomes: Outcomes) -> Answe
     for times in outcomes.values():
         total.update(times)
     numbers = np.array([float(entry["round"]) for entry in rounds])
-    asked = np.array([float(len(entry["asked"])) for entry in rounds])
+    asked = asked_per_round(rounds)
     arrived = np.array([float(entry["arrived"]) for entry in rounds])
     broken = _rejected(rounds, outcomes)
     return Answer(
@@ -53,9 +55,30 @@ def deployment_answer(folder: Path, rounds: Rounds, outcomes: Outcomes) -> Answe
             f"Then run fedcohort advise {folder}: it computes what to change from this journal."
         ],
         picture=arrivals_over_rounds(numbers, asked, arrived),
-        table=_table(rounds, outcomes),
+        table=_table(rounds, outcomes) if outcomes else None,
         left_out=_left_out(outcomes, broken),
     )
+
+
+def counted_asks(times: Counter[str]) -> int:
+    """Return how often clients were asked, without the outcomes that count for nothing.
+
+    Args:
+        times: How often each outcome came about.
+    """
+    return sum(count for name, count in times.items() if name not in NOT_COUNTED)
+
+
+def asked_per_round(rounds: Rounds) -> Floats:
+    """Return the same for each round, [T]. The journal's success ratio rests on these numbers.
+
+    Args:
+        rounds: One entry of the journal per round.
+    """
+    asked = []
+    for entry in rounds:
+        asked.append(counted_asks(Counter(one["status"] for one in entry["asked"])))
+    return np.array(asked, dtype=np.float64)
 
 
 def why_not_used(times: Counter[str]) -> str:
@@ -90,21 +113,37 @@ def _one_line(reason: str) -> str:
 
 def _sentence(total: Counter[str], outcomes: Outcomes, broken: Mapping[str, str]) -> str:
     """Say how many answers arrived, why most others did not, and whom to look after."""
-    asked = _counted_asks(total)
-    if not asked:
+    asked = counted_asks(total)
+    if not total:
         return "No client was asked yet."
-    text = f"{percent(total[ARRIVED] / asked)} of {asked:,} answers arrived"
-    losses = {name: count for name, count in total.most_common() if _is_loss(name)}
+    if not asked:
+        return f"Clients were asked {counted(total.total(), 'time')}, and no outcome counts yet."
+    text = f"{percent(total[ARRIVED] / asked)} of {counted(asked, 'answer')} arrived"
+    losses = Counter({name: count for name, count in total.items() if _is_loss(name)})
     if not losses:
         return f"{text}, and none was lost."
-    main, most = next(iter(losses.items()))
-    text += f"; {most:,} of the {sum(losses.values()):,} others {_reason(main)}"
+    text += f"; {_most_losses(losses, none_arrived=not total[ARRIVED])}"
     silent = _silent(outcomes)
     if broken:
         text += f": repair {_named(list(broken))}, {_all_rejected(outcomes, broken)}"
     elif silent:
         text += f": look after {_named(silent)}, who never got an update through"
     return f"{text}."
+
+
+def _most_losses(losses: Counter[str], *, none_arrived: bool) -> str:
+    """Say why most of the answers that did not arrive are missing."""
+    ((main, most),) = losses.most_common(1)
+    reason = IN_SENTENCES.get(main, _reason(main))
+    total = losses.total()
+    one, others, all_others = "the other one", f"the {total:,} others", f"all {total:,} others"
+    if none_arrived:
+        one, others, all_others = "it", "them", "all of them"
+    if total == 1:
+        return f"{one} {reason}"
+    if most == total:
+        return f"{all_others} {reason}"
+    return f"{most:,} of {others} {reason}"
 
 
 def _all_rejected(outcomes: Outcomes, broken: Mapping[str, str]) -> str:
@@ -128,7 +167,7 @@ def _table(rounds: Rounds, outcomes: Outcomes) -> MarkedTable:
     rows = []
     for name in order[:MAX_ROWS]:
         times = outcomes[name]
-        asked_times = _counted_asks(times)
+        asked_times = counted_asks(times)
         share = "-" if not asked_times else percent(times[ARRIVED] / asked_times)
         took = "-" if name not in seconds else f"{median(seconds[name]):.3g}"
         rows.append(
@@ -146,21 +185,27 @@ def _table(rounds: Rounds, outcomes: Outcomes) -> MarkedTable:
         "The smallest share of answers first; clients asked fewer than "
         f"{MIN_ASKED} times last. Median seconds: of the answers that arrived."
     )
+    not_counted = sum(times.total() - counted_asks(times) for times in outcomes.values())
+    if not_counted:
+        note += f" Not counted as asked: {not_counted:,} without an outcome, or not waited for."
     if len(order) > MAX_ROWS:
-        note += f" {MAX_ROWS} of {len(order):,} clients; the others are in the tables below."
+        note += f" {MAX_ROWS} of {len(order):,} clients; more are in the tables below."
     return MarkedTable("Clients", rows, note=note)
 
 
 def _rank(times: Counter[str]) -> tuple[bool, float]:
     """Return the place of a client in the table: those asked too seldom come last."""
-    asked = _counted_asks(times)
+    asked = counted_asks(times)
     return asked < MIN_ASKED, times[ARRIVED] / max(1, asked)
 
 
-def _left_out(outcomes: Outcomes, broken: Mapping[str, str]) -> LeftOut:
+def _left_out(outcomes: Outcomes, broken: Mapping[str, str]) -> LeftOut | None:
     """Say who was never asked, who never answered, and whose updates count most."""
+    if not outcomes:
+        return None
     arrived = {name: times[ARRIVED] for name, times in outcomes.items()}
     never_asked = [name for name, times in outcomes.items() if not times.total()]
+    undecided = [name for name, times in outcomes.items() if times and not counted_asks(times)]
     silent = [name for name in _silent(outcomes) if name not in broken]
     sentences = []
     if never_asked:
@@ -169,7 +214,9 @@ def _left_out(outcomes: Outcomes, broken: Mapping[str, str]) -> LeftOut:
         sentences.append(f"Came, but invalid every time: {_named(list(broken))}.")
     if silent:
         sentences.append(f"Asked, but never with an update in time: {_named(silent)}.")
-    if not never_asked and not silent and not broken:
+    if undecided:
+        sentences.append(f"Asked, but with no outcome that counts: {_named(undecided)}.")
+    if all(arrived.values()):
         sentences.append("Every client was asked, and every client got an update through.")
     total = sum(arrived.values())
     if total and len(arrived) > 1:
@@ -183,11 +230,7 @@ def _left_out(outcomes: Outcomes, broken: Mapping[str, str]) -> LeftOut:
 
 def _silent(outcomes: Outcomes) -> list[str]:
     """Return who was asked and never got an update through."""
-    return [name for name, times in outcomes.items() if _counted_asks(times) and not times[ARRIVED]]
-
-
-def _counted_asks(times: Counter[str]) -> int:
-    return sum(count for name, count in times.items() if name not in NOT_COUNTED)
+    return [name for name, times in outcomes.items() if counted_asks(times) and not times[ARRIVED]]
 
 
 def _losses(times: Counter[str]) -> int:

@@ -12,6 +12,7 @@ from fedcohort.lab.summary import simulation_rows
 from fedcohort.reports.findings import Findings, Scheme
 from fedcohort.reports.pages.simulation_answer import simulation_answer
 from fedcohort.reports.pages.wording import describe_failures, list_seeds
+from fedcohort.reports.words import counted
 
 KIND = "selection only"
 NOTE = (
@@ -37,9 +38,9 @@ def findings(simulation: Simulation) -> Findings:
             "for the regret, give the folder above it"
         )
     found = schemes(config, labelled(results, config))
-    size = f"{config.clients:,} clients, {config.cohort:,} asked per round"
+    size = f"{counted(config.clients, 'client')}, {config.cohort:,} asked per round"
     return Findings(
-        title=f"Selection simulated: {size}, {config.rounds:,} rounds",
+        title=f"Selection simulated: {size}, {counted(config.rounds, 'round')}",
         kinds={KIND: found},
         answer=simulation_answer(found, selector_labels(config).get("random", "")),
         tables={"Schemes": simulation_rows(config, labelled(results, config))},

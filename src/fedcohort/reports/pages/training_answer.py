@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcohort.arrays import Floats
 from fedcohort.metrics import gap, worst
 from fedcohort.reports.answer import BEST, HIGHEST, TIED, Answer, LeftOut, MarkedTable
 from fedcohort.reports.candidates import Candidate, Cases, Difference
@@ -19,7 +20,7 @@ from fedcohort.reports.recommendation import (
     recommend,
     recommendation_sentence,
 )
-from fedcohort.reports.words import counted, mean_with_sd, percent, signed
+from fedcohort.reports.words import counted, mean_with_sd, percent, signed, three_digits
 from fedcohort.selection.registry import PAPER_SELECTORS
 from fedcohort.statistics import mean_of_known
 
@@ -99,8 +100,8 @@ def _row(found: Recommendation, one: Candidate, unit: str) -> dict[str, Any]:
     if found.uniform is not None:
         row["against uniform"] = _against(found.against_uniform.get(one.name))
     if scheme.class_accuracy is not None and scheme.class_accuracy.shape[1] > 1:
-        row["worst class"] = f"{float(worst(scheme.class_means)):.3f}"
-        row["gap"] = f"{100 * float(gap(scheme.class_means)):.1f}"
+        row["worst class"] = three_digits(float(worst(scheme.class_means)))
+        row["gap"] = _gap_in_points(scheme.class_means)
     row["success ratio"] = f"{scheme.success.mean():.3f}"
     if scheme.fairness is not None:
         row["Jain's index"] = f"{scheme.fairness.mean():.3f}"
@@ -117,35 +118,48 @@ def _against(difference: Difference | None) -> str:
 
 
 def _total_cost(scheme: Scheme, unit: str) -> float:
-    """Return the cost of a whole run, mean over seeds."""
+    """Return the cost of a whole run, mean over the seeds that have a final accuracy."""
     values = scheme.seconds if unit == SECONDS else scheme.asked
-    if values is None:
+    if values is None or scheme.final_accuracy is None:
         return nan
-    return float(np.nansum(values, axis=1).mean())
+    finished = ~np.isnan(scheme.final_accuracy)
+    return float(np.nansum(values[finished], axis=1).mean())
 
 
 def _note(found: Recommendation) -> str:
     """Say what the order, the marks and the columns mean."""
-    note = "Highest final accuracy first, which is that of the last round. ★ marks the recommended"
+    sentences = ["Highest final accuracy first, which is that of the last round"]
+    marks = "★ marks the highest" if found.uniform is None else "★ marks the recommended"
     if found.chosen is not found.ranked[0]:
-        note += ", which need not be the highest"
+        marks += ", which need not be the highest"
     seeds = [difference.seeds for difference in found.behind.values()]
-    if seeds and max(seeds) < 2:
-        note += ". One seed shows no spread, so nothing can be told from chance (≈)"
-    elif seeds:
-        note += (
+    if seeds and max(seeds) > 1:
+        marks += (
             ", ≈ those that cannot be told from the highest: paired differences over "
             f"{_range(seeds)}, two-sided Student's t at 5\u00a0% with the spread pooled over "
             f"schemes, corrected by Holm's method for {counted(len(seeds), 'comparison')}"
         )
+    sentences.append(marks)
+    if seeds and max(seeds) < 2:
+        sentences.append("One seed shows no spread, so nothing can be told from chance (≈)")
     if found.uniform is not None and found.against_uniform:
-        note += (
-            f". Against uniform: points of accuracy beyond {found.uniform.name}, with a 95\u00a0% "
-            "interval from the pooled spread, not corrected for the number of schemes. To be "
-            "recommended, a scheme must be ahead of uniform after Holm's method for "
-            f"{counted(len(found.against_uniform), 'comparison')}"
+        sentences += _about_uniform(found.uniform.name, list(found.against_uniform.values()))
+    return f"{'. '.join(sentences)}."
+
+
+def _about_uniform(name: str, against: Sequence[Difference]) -> list[str]:
+    """Say what the differences to uniform selection are, and when they recommend a scheme."""
+    column = f"Against uniform: points of accuracy beyond {name}"
+    if any(difference.interval for difference in against):
+        column += (
+            ", with a 95\u00a0% interval from the pooled spread, not corrected for the number of "
+            "schemes"
         )
-    return f"{note}."
+    rule = (
+        "To be recommended, a scheme must be ahead of uniform after Holm's method for "
+        f"{counted(len(against), 'comparison')}"
+    )
+    return [column, rule]
 
 
 def _range(seeds: Sequence[int]) -> str:
@@ -171,11 +185,10 @@ def _left_out(found: Recommendation, class_rates: Sequence[float]) -> LeftOut | 
         means = one.scheme.class_means
         row: dict[str, Any] = {"scheme": one.name}
         for label, mean in zip(labels, means, strict=True):
-            row[f"answers {label}"] = "-" if isnan(mean) else f"{mean:.3f}"
-        row["gap"] = f"{100 * float(gap(means)):.1f}"
+            row[f"answers {label}"] = three_digits(mean)
+        row["gap"] = _gap_in_points(means)
         if one.scheme.label_accuracy is not None:
-            by_label = mean_of_known(one.scheme.label_accuracy)
-            row["worst label"] = f"{float(worst(by_label)):.3f} (label {np.nanargmin(by_label)})"
+            row["worst label"] = _worst_label(mean_of_known(one.scheme.label_accuracy))
         rows.append(row)
         if one.name == found.chosen.name:
             sentences.append(_worst_class(one.name, means, class_rates))
@@ -195,10 +208,22 @@ def _left_out(found: Recommendation, class_rates: Sequence[float]) -> LeftOut | 
     return LeftOut(sentences=sentences, picture=picture, table=table)
 
 
-def _worst_class(name: str, means: Any, class_rates: Sequence[float]) -> str:
+def _worst_class(name: str, means: Floats, class_rates: Sequence[float]) -> str:
     place = int(np.nanargmin(means))
     return (
         f"Under {name}, clients that answer {percent(class_rates[place])} of the time are served "
-        f"worst: {means[place]:.3f} accuracy, {100 * float(gap(means)):.1f} points behind the best "
-        "class."
+        f"worst: {means[place]:.3f} accuracy, {_gap_in_points(means)} points behind the best class."
     )
+
+
+def _worst_label(means: Floats) -> str:
+    """Return the lowest accuracy of a label and which label it is, a dash if none is known."""
+    if np.isnan(means).all():
+        return "-"
+    return f"{float(worst(means)):.3f} (label {np.nanargmin(means)})"
+
+
+def _gap_in_points(means: Floats) -> str:
+    """Return how far the worst class is behind the best, a dash if no class is known."""
+    points = 100 * float(gap(means))
+    return "-" if isnan(points) else f"{points:.1f}"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from fedcohort.lab.config import Config, has_classes
 from fedcohort.lab.config_checks import DEFAULT_WORLD
 from fedcohort.references import is_reference, short_label
-from fedcohort.reports.words import percent
+from fedcohort.reports.words import exact_percent
 
 
 def list_seeds(first_seed: int, count: int) -> str:
@@ -26,7 +26,7 @@ def list_rates(rates: Sequence[float]) -> str:
     Args:
         rates: Success rate of each class.
     """
-    return ", ".join(percent(rate) for rate in rates)
+    return ", ".join(exact_percent(rate) for rate in rates)
 
 
 def describe_failures(config: Config) -> str:

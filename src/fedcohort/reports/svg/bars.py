@@ -9,13 +9,20 @@ import numpy.typing as npt
 from fedcohort.arrays import Floats
 from fedcohort.reports.charts.specification import Bar, Boxes, Chart, Panel, Stack
 from fedcohort.reports.svg.frame import (
+    LABEL_GAP,
     LETTER,
+    LINE,
+    MOST_LETTERS,
     Size,
     category_axis,
+    label_text,
     number,
+    place_labels,
     shortened,
     slot_class,
     text,
+    with_labels,
+    with_numbers,
     y_axis,
 )
 from fedcohort.reports.svg.scales import Scale, value_range
@@ -41,31 +48,15 @@ def draw_bars(chart: Chart, panel: Panel, slots: Mapping[str, int], size: Size) 
         size: Size of the drawing.
     """
     bars = [series for series in panel.series if isinstance(series, Bar)]
-    longest = max(len(shortened(bar.name)) for bar in bars)
-    left = min(longest * LETTER + 12, LARGEST_SHARE * size.width)
+    most = min(MOST_LETTERS, int((LARGEST_SHARE * size.width - 12) / LETTER))
+    names = [shortened(bar.name, most) for bar in bars]
+    left = max(len(name) for name in names) * LETTER + 12
     size = replace(size, left=left, right=118)
     low, high = value_range([[bar.height for bar in bars]], with_zero=True)
     x = Scale(low, high, *size.x_range)
     drawn = f'<text class="title" x="2" y="13">{text(chart.y.title)}</text>'
     for place, bar in enumerate(bars):
-        top = 24 + place * BAR_HEIGHT
-        middle = number(top + BAR_HEIGHT / 2 + 2)
-        value = f"{bar.height:,.4g}" if abs(bar.height) < 1000 else f"{bar.height:,.0f}"
-        spread = ""
-        if np.isfinite(bar.sd):
-            sd = f"{bar.sd:.3g}" if bar.sd < 1000 else f"{bar.sd:,.0f}"
-            spread = f" ± {sd}"
-        width = number(abs(x.place(bar.height) - x.place(0.0)))
-        start = number(min(x.place(bar.height), x.place(0.0)))
-        end = number(max(x.place(bar.height), x.place(0.0)) + 6)
-        shape = f'x="{start}" y="{top}" width="{width}" height="{BAR_HEIGHT - 8}" rx="2"'
-        drawn += (
-            f'<g class="series {slot_class(slots.get(bar.name))}" data-name="{text(bar.name)}">'
-            f"<title>{text(bar.name)}: {value}{spread}</title><rect {shape}/>"
-            f'<text class="name end" x="{number(left - 8)}" y="{middle}">'
-            f"{text(shortened(bar.name))}</text>"
-            f'<text class="value" x="{end}" y="{middle}">{value}{spread}</text></g>'
-        )
+        drawn += _bar(bar, names[place], x, 24 + place * BAR_HEIGHT, slots.get(bar.name))
     return drawn
 
 
@@ -81,6 +72,7 @@ def draw_stacks(chart: Chart, panel: Panel, size: Size) -> str:
     labels = [str(label) for label in layers[0].labels]
     total = sum(np.asarray(layer.heights, dtype=np.float64) for layer in layers)
     y = Scale(0.0, value_range([np.asarray(total)], with_zero=True)[1], *size.y_range)
+    size = with_numbers(size, y)
     left, right = size.x_range
     step = (right - left) / max(1, len(labels))
     width = max(step - 1, 0.6 * step)
@@ -116,6 +108,8 @@ def stack_colours(panel: Panel) -> list[str]:
 def draw_boxes(chart: Chart, panel: Panel, slots: Mapping[str, int], size: Size) -> str:
     """Return the inside of a drawing of box plots, those of one category side by side.
 
+    The names of the schemes stand at the right, in the order of their boxes.
+
     Args:
         chart: The chart, for the titles of its axes.
         panel: What to draw.
@@ -123,9 +117,12 @@ def draw_boxes(chart: Chart, panel: Panel, slots: Mapping[str, int], size: Size)
         size: Size of the drawing.
     """
     groups = [series for series in panel.series if isinstance(series, Boxes)]
+    named = [group for group in groups if group.name in slots]
     labels = groups[0].labels
     highest = value_range([np.concatenate(group.values) for group in groups], with_zero=True)[1]
+    size = with_labels(size, [group.name for group in named], [group.name for group in groups])
     y = Scale(0.0, highest, *size.y_range)
+    size = with_numbers(size, y)
     left, right = size.x_range
     step = (right - left) / len(labels)
     centres = np.asarray(left + step * (np.arange(len(labels)) + 0.5), dtype=np.float64)
@@ -133,7 +130,11 @@ def draw_boxes(chart: Chart, panel: Panel, slots: Mapping[str, int], size: Size)
 
     drawn = y_axis(size, y, chart.y.title)
     drawn += category_axis(size, centres.tolist(), labels, chart.x.title)
+    wanted = _name_places(size, len(groups))
+    names_at = {group.name: wanted[place] for place, group in enumerate(groups)}
+    label_at = place_labels(size, {group.name: names_at[group.name] for group in named})
     for place, group in enumerate(groups):
+        at = label_at.get(group.name, (right + LABEL_GAP - 4, names_at[group.name]))
         shift = (place - (len(groups) - 1) / 2) * slot_width
         path = ""
         for centre, values in zip(centres, group.values, strict=True):
@@ -142,7 +143,7 @@ def draw_boxes(chart: Chart, panel: Panel, slots: Mapping[str, int], size: Size)
         drawn += (
             f'<g class="series {slot_class(slots.get(group.name))}" '
             f'data-name="{text(group.name)}"><title>{text(group.name)}</title>'
-            f'<path class="box" d="{path}"/></g>'
+            f'<path class="box" d="{path}"/>{label_text(group.name, *at)}</g>'
         )
     return drawn
 
@@ -150,6 +151,38 @@ def draw_boxes(chart: Chart, panel: Panel, slots: Mapping[str, int], size: Size)
 def five_numbers(values: npt.ArrayLike) -> Floats:
     """Return the least value, the quartiles and the most, [5]."""
     return np.percentile(np.asarray(values, dtype=np.float64), [0, 25, 50, 75, 100])
+
+
+def _bar(bar: Bar, name: str, x: Scale, top: float, slot: int | None) -> str:
+    """Return one bar with its name at its left and its value at its right."""
+    middle = number(top + BAR_HEIGHT / 2 + 2)
+    ends = sorted((x.place(bar.height), x.place(0.0)))
+    width = number(ends[1] - ends[0])
+    shape = f'x="{number(ends[0])}" y="{top}" width="{width}" height="{BAR_HEIGHT - 8}" rx="2"'
+    value = _value_with_sd(bar)
+    return (
+        f'<g class="series {slot_class(slot)}" data-name="{text(bar.name)}">'
+        f"<title>{text(bar.name)}: {value}</title><rect {shape}/>"
+        f'<text class="name end" x="{number(x.start - 8)}" y="{middle}">'
+        f"{text(name)}</text>"
+        f'<text class="value" x="{number(ends[1] + 6)}" y="{middle}">{value}</text></g>'
+    )
+
+
+def _value_with_sd(bar: Bar) -> str:
+    """Return the height of a bar, with its standard deviation where that is known."""
+    value = f"{bar.height:,.4g}" if abs(bar.height) < 1000 else f"{bar.height:,.0f}"
+    if not np.isfinite(bar.sd):
+        return value
+    sd = f"{bar.sd:.3g}" if bar.sd < 1000 else f"{bar.sd:,.0f}"
+    return f"{value} ± {sd}"
+
+
+def _name_places(size: Size, count: int) -> list[float]:
+    """Return where the names of so many schemes go, closer together if they are many."""
+    bottom, top = size.y_range
+    step = min(LINE, (bottom - top) / count)
+    return [top + step * (place + 0.5) for place in range(count)]
 
 
 def _box(centre: float, width: float, values: npt.ArrayLike, y: Scale) -> str:

@@ -12,6 +12,7 @@ from fedcohort.reports.svg.scales import Scale, tick_labels, ticks
 LETTER = 6.6  # mean width of a letter, in units of the drawing
 BOLD_LETTER = 7.4  # the same of the labels of series
 LINE = 15  # least distance of two labels
+NUMBER_GAP = 8  # between the numbers of the vertical axis and the grid
 LABEL_GAP = 12  # between the end of a line and its label
 LARGEST_SHARE = 0.34  # of the width that labels may take
 MOST_LETTERS = 30  # of a label; a longer one is cut, and its tooltip is whole
@@ -70,16 +71,20 @@ def slot_class(slot: int | None) -> str:
     return "other" if slot is None else f"h{slot}"
 
 
-def shortened(name: str) -> str:
+def shortened(name: str, most: int = MOST_LETTERS) -> str:
     """Return a name that is not too long for a label.
+
+    Args:
+        name: The name.
+        most: Number of letters that there is room for.
 
     Examples:
         >>> shortened("random"), len(shortened("x" * 99))
         ('random', 30)
     """
-    if len(name) <= MOST_LETTERS:
+    if len(name) <= most:
         return name
-    return f"{name[: MOST_LETTERS - 1]}…"
+    return f"{name[: most - 1]}…"
 
 
 def number(value: float) -> str:
@@ -115,24 +120,47 @@ def polyline(x: Floats, y: Floats) -> str:
     return f"{path}l{' '.join(steps)}".replace(" -", "-")
 
 
+def with_numbers(size: Size, scale: Scale) -> Size:
+    """Return the size with room at the left for the numbers of the vertical axis.
+
+    Args:
+        size: Size of the drawing.
+        scale: Scale of the vertical axis.
+    """
+    longest = max((len(label) for label in tick_labels(_y_ticks(scale))), default=0)
+    return replace(size, left=max(size.left, longest * LETTER + NUMBER_GAP))
+
+
 def y_axis(size: Size, scale: Scale, title: str) -> str:
     """Return horizontal grid lines with their numbers, and the title above them."""
-    marks = ticks(scale.low, scale.high, 5)
+    marks = _y_ticks(scale)
     left, right = size.x_range
     drawn = f'<text class="title" x="2" y="13">{text(title)}</text>'
+    x = number(left - NUMBER_GAP)
     path = ""
     for value, label in zip(marks, tick_labels(marks), strict=True):
         y = number(scale.place(value))
         path += f"M{number(left)} {y}H{number(right)}"
         middle = number(scale.place(value) + 4)
-        drawn += f'<text class="tick end" x="{number(left - 8)}" y="{middle}">{label}</text>'
+        drawn += f'<text class="tick end" x="{x}" y="{middle}">{label}</text>'
     return f'<path class="grid" d="{path}"/>{drawn}'
 
 
-def x_axis(size: Size, scale: Scale, title: str) -> str:
-    """Return the numbers below a linear axis, and its title."""
+def _y_ticks(scale: Scale) -> list[float]:
+    return ticks(scale.low, scale.high, 5)
+
+
+def x_axis(size: Size, scale: Scale, title: str, *, whole: bool = False) -> str:
+    """Return the numbers below a linear axis, and its title.
+
+    Args:
+        size: Size of the drawing.
+        scale: Scale of the axis.
+        title: Its title.
+        whole: Whether only whole numbers have a meaning there, as for rounds.
+    """
     room = (size.x_range[1] - size.x_range[0]) / 75
-    marks = ticks(scale.low, scale.high, max(2, int(room)))
+    marks = ticks(scale.low, scale.high, max(2, int(room)), whole=whole)
     places = [scale.place(value) for value in marks]
     return _below(size, places, tick_labels(marks), title)
 

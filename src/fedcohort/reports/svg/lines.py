@@ -18,6 +18,7 @@ from fedcohort.reports.svg.frame import (
     slot_class,
     text,
     with_labels,
+    with_numbers,
     x_axis,
     y_axis,
 )
@@ -42,11 +43,14 @@ def draw_lines(chart: Chart, panel: Panel, slots: Mapping[str, int], size: Size,
     marks = [series for series in panel.series if isinstance(series, Marks)]
     named = [line for line in lines if line.name in slots]
     size = with_labels(size, [line.name for line in named], [line.name for line in lines])
-    x = Scale(*value_range([line.x for line in lines]), *size.x_range)
     y = Scale(*_y_range(lines, marks, chart.y.from_zero), *size.y_range)
+    size = with_numbers(size, y)
+    x = Scale(*value_range([line.x for line in lines]), *size.x_range)
 
     labels = place_labels(size, {line.name: _end(line, y) for line in named})
-    drawn = y_axis(size, y, chart.y.title) + x_axis(size, x, chart.x.title)
+    drawn = y_axis(size, y, chart.y.title)
+    is_whole = _has_whole_x(lines)
+    drawn += x_axis(size, x, chart.x.title, whole=is_whole)
     num_lines = sum(len(one.series) for one in chart.panels.values())
     limit = int(np.clip(MAX_PLACES // max(1, num_lines), MIN_POINTS, MAX_POINTS))
     # Highlighted lines come last, so that they are on top.
@@ -55,14 +59,21 @@ def draw_lines(chart: Chart, panel: Panel, slots: Mapping[str, int], size: Size,
         drawn += _line(_thinned(line, limit), x, y, slots.get(line.name), at, f"{key}-{place}")
     for group in marks:
         drawn += _marks(group, x, y, slots.get(group.name))
-    return f'<g class="plane" {_scales(chart, x, y)}>{drawn}<path class="cursor"/></g>'
+    scales = _scales(chart, x, y, is_whole)
+    return f'<g class="plane" {scales}>{drawn}<path class="cursor"/></g>'
 
 
-def _scales(chart: Chart, x: Scale, y: Scale) -> str:
+def _scales(chart: Chart, x: Scale, y: Scale, is_whole: bool) -> str:
     """Return what the script needs to turn places into values again."""
     ends = (x.low, x.high, y.low, y.high, x.start, x.end, y.start, y.end)
     values = " ".join(f"{value:.8g}" for value in ends)
-    return f'data-scales="{values}" data-x="{text(chart.x.title)}"'
+    whole = " data-whole" if is_whole else ""
+    return f'data-scales="{values}" data-x="{text(chart.x.title)}"{whole}'
+
+
+def _has_whole_x(lines: Sequence[Line]) -> bool:
+    """Return whether all values of the horizontal axis are whole numbers, such as rounds."""
+    return all(np.equal(np.mod(line.x, 1), 0).all() for line in lines)
 
 
 def _y_range(lines: Sequence[Line], marks: Sequence[Marks], from_zero: bool) -> tuple[float, float]:

@@ -15,10 +15,12 @@ from fedcohort.reports.svg.frame import (
     number,
     place_labels,
     polyline,
+    shortened,
     slot_class,
     spread_labels,
     text,
     with_labels,
+    with_numbers,
     x_axis,
     y_axis,
 )
@@ -38,32 +40,16 @@ def draw_dots(chart: Chart, panel: Panel, slots: Mapping[str, int], size: Size) 
         size: Size of the drawing.
     """
     dots = [series for series in panel.series if isinstance(series, Dot)]
-    x = Scale(*_range([(dot.x, dot.sd_x) for dot in dots]), *size.x_range)
     y = Scale(*_range([(dot.y, dot.sd_y) for dot in dots]), *size.y_range)
+    size = with_numbers(size, y)
+    x = Scale(*_range([(dot.x, dot.sd_x) for dot in dots]), *size.x_range)
     drawn = y_axis(size, y, chart.y.title) + x_axis(size, x, chart.x.title)
     named = [dot for dot in dots if dot.name in slots]
     ends = spread_labels([y.place(dot.y) for dot in named], size.top, size.y_range[0])
     label_of = {dot.name: place for dot, place in zip(named, ends, strict=True)}
     for dot in sorted(dots, key=lambda one: one.name in slots):
-        across = _bar(x, dot.x, dot.sd_x)
-        along = _bar(y, dot.y, dot.sd_y)
-        place = (x.place(dot.x), y.place(dot.y))
-        errors = ""
-        if across:
-            errors += f"M{number(across[0])} {number(place[1])}H{number(across[1])}"
-        if along:
-            errors += f"M{number(place[0])} {number(along[0])}V{number(along[1])}"
-        tooltip = f"{dot.name}: {dot.x:.4g}, {dot.y:.4g}"
-        is_right = place[0] > size.x_range[1] - (len(dot.name) * BOLD_LETTER + 14)
-        offset = -10 if is_right else 10
-        drawn += _mark(
-            dot.name,
-            slots.get(dot.name),
-            tooltip,
-            f'<path class="error" d="{errors}"/>' if errors else "",
-            f'<circle cx="{number(place[0])}" cy="{number(place[1])}" r="{RADIUS}"/>',
-            label_text(dot.name, place[0] + offset, label_of.get(dot.name, place[1]), is_right),
-        )
+        label_y = label_of.get(dot.name, y.place(dot.y))
+        drawn += _dot(dot, x, y, slots.get(dot.name), label_y)
     return drawn
 
 
@@ -84,6 +70,7 @@ def draw_grouped_dots(chart: Chart, panel: Panel, slots: Mapping[str, int], size
     for group in groups:
         spreads += list(zip(group.y.tolist(), group.sd.tolist(), strict=True))
     y = Scale(*_range(spreads), *size.y_range)
+    size = with_numbers(size, y)
     inset = 18 if size.is_narrow else 36
     left, right = size.x_range
     places = np.linspace(left + inset, right - inset / 2, len(labels))
@@ -96,6 +83,31 @@ def draw_grouped_dots(chart: Chart, panel: Panel, slots: Mapping[str, int], size
         at = label_at.get(group.name, (right + LABEL_GAP - 4, _last(group, y)))
         drawn += _group(group, places + shift, y, slots.get(group.name), at)
     return drawn
+
+
+def _dot(dot: Dot, x: Scale, y: Scale, slot: int | None, label_y: float) -> str:
+    """Return a point with its error bars, and its label to the right, or to the left at the end."""
+    across = _bar(x, dot.x, dot.sd_x)
+    along = _bar(y, dot.y, dot.sd_y)
+    x_place = x.place(dot.x)
+    y_place = y.place(dot.y)
+    errors = ""
+    if across:
+        errors += f"M{number(across[0])} {number(y_place)}H{number(across[1])}"
+    if along:
+        errors += f"M{number(x_place)} {number(along[0])}V{number(along[1])}"
+
+    label_width = len(shortened(dot.name)) * BOLD_LETTER
+    is_right = x_place > x.end - (label_width + 14)
+    label_x = max(x_place - 10, label_width) if is_right else x_place + 10
+    return _mark(
+        dot.name,
+        slot,
+        f"{dot.name}: {dot.x:.4g}, {dot.y:.4g}",
+        f'<path class="error" d="{errors}"/>' if errors else "",
+        f'<circle cx="{number(x_place)}" cy="{number(y_place)}" r="{RADIUS}"/>',
+        label_text(dot.name, label_x, label_y, is_right),
+    )
 
 
 def _group(

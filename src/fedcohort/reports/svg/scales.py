@@ -68,32 +68,36 @@ def value_range(values: Iterable[npt.ArrayLike], *, with_zero: bool = False) -> 
     return low - margin, high + margin
 
 
-def ticks(low: float, high: float, count: int) -> list[float]:
+def ticks(low: float, high: float, count: int, *, whole: bool = False) -> list[float]:
     """Return round numbers between two values, about as many as wanted.
 
     Args:
         low: The lowest value.
         high: The highest value, above `low`.
         count: Number of steps that would be right.
+        whole: Whether only whole numbers are wanted, as for rounds.
 
     Examples:
         >>> ticks(0.13, 0.96, count=4)
         [0.25, 0.5, 0.75]
+        >>> ticks(1, 4, count=6, whole=True)
+        [1.0, 2.0, 3.0, 4.0]
     """
-    step = tick_step(low, high, count)
+    step = tick_step(low, high, count, whole=whole)
     first = ceil(low / step - ALMOST)
     last = floor(high / step + ALMOST)
     return [float(f"{place * step:.10g}") for place in range(first, last + 1)]
 
 
-def tick_step(low: float, high: float, count: int) -> float:
+def tick_step(low: float, high: float, count: int, *, whole: bool = False) -> float:
     """Return the distance of ticks: 1, 2, 2.5 or 5 times a power of ten."""
     rough = (high - low) / max(1, count)
-    if not isfinite(rough) or rough <= 0:
+    if not isfinite(rough) or rough <= 0 or (whole and rough <= 1):
         return 1.0
     power: float = 10.0 ** floor(log10(rough))
     for step in STEPS:
-        if step * power >= rough * (1 - ALMOST):
+        is_allowed = not whole or (step * power).is_integer()
+        if is_allowed and step * power >= rough * (1 - ALMOST):
             break
     return float(step * power)
 
