@@ -7,8 +7,8 @@ from scipy import stats
 from fedcohort.statistics import (
     T95,
     Estimate,
+    agree,
     estimate,
-    p_paired,
     p_pooled,
     pooled_variance,
     sd,
@@ -69,11 +69,24 @@ def test_the_tail_of_students_t_is_that_of_scipy_without_scipy():
             assert t_tail(ratio, degrees) == pytest.approx(expected, rel=1e-9, abs=1e-15)
 
 
-def test_paired_differences_without_a_spread_decide_nothing():
-    assert p_paired([]) == p_paired([3.0]) == p_paired([2.0, 2.0, 2.0]) == 1.0
-    stats = pytest.importorskip("scipy.stats")
-    values = [0.3, -0.1, 0.4, 0.2]
-    assert p_paired(values) == pytest.approx(stats.ttest_1samp(values, 0).pvalue)
+def test_the_tail_of_students_t_is_never_negative():
+    """The sum of a cosine's powers is 1 but for rounding where the tail is below 1e-16."""
+    assert t_tail(1000.0, 30) == 0.0
+
+
+@pytest.mark.parametrize("values", [[0.1, 0.1, 0.1], [0.3 - 0.2, 0.4 - 0.3], [0.0, 0.0]])
+def test_differences_that_agree_but_for_rounding_have_no_spread(values):
+    """The mean of three times 0.1 is not 0.1, so their deviation is not quite 0."""
+    assert agree(values)
+    assert estimate(values).error == 0.0
+    assert estimate(values).margin(noise=0.5) == 0.5
+    assert pooled_variance([values]) == (0.0, len(values) - 1)
+    assert p_pooled([values, [0.7] * 3]) == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("values", [[1.0, 1.0001], [0.0, 1e-300], [1.0, np.inf], [1.0, nan]])
+def test_values_that_differ_do_not_agree(values):
+    assert not agree(values)
 
 
 def test_pooled_p_values_by_hand():
@@ -86,7 +99,7 @@ def test_pooled_p_values_by_hand():
 
 def test_pooled_p_values_of_one_group_are_those_of_the_paired_test():
     values = [0.3, -0.1, 0.4, 0.2]
-    assert p_pooled([values]) == pytest.approx([p_paired(values)])
+    assert p_pooled([values]) == pytest.approx([stats.ttest_1samp(values, 0).pvalue])
 
 
 def test_without_spread_nothing_is_decided():

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import atan2, cos, exp, isnan, nan, pi, sin, sqrt
 
 import numpy as np
+import numpy.typing as npt
 
 from fedcohort.arrays import Floats
 
@@ -19,6 +20,7 @@ T95 = (
     1.796, 1.782, 1.771, 1.761, 1.753,
 )  # fmt: skip
 Z95 = 1.645  # the same quantile of the normal distribution
+ROUNDING = 1e-10  # values that differ by a smaller part of themselves are equal
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,8 @@ class Estimate:
         """Return how far from zero the mean must lie to decide.
 
         This is t times the standard error. One seed has no standard error, and seeds that agree
-        to the last digit, as counts of few samples may, say as little about the spread: for
-        both it is the noise.
+        but for rounding, as counts of few samples may, say as little about the spread: for both
+        it is the noise.
 
         Args:
             noise: Typical difference between two seeds, known from elsewhere.
@@ -71,10 +73,24 @@ class Estimate:
 
 
 def sd(values: Floats) -> float:
-    """Return the standard deviation over seeds, nan for fewer than two values."""
+    """Return the standard deviation over seeds; 0 if values agree, nan for fewer than two."""
     if values.size < 2:
         return nan
+    if agree(values):
+        return 0.0
     return float(values.std(ddof=1))
+
+
+def agree(values: npt.ArrayLike) -> bool:
+    """Return whether all values are the same but for rounding.
+
+    Examples:
+        >>> agree([0.3 - 0.2, 0.4 - 0.3, 0.1]), agree([0.1, 0.1001])
+        (True, False)
+    """
+    array = np.asarray(values, dtype=np.float64)
+    spread = float(np.ptp(array))
+    return spread == 0 or spread < ROUNDING * float(np.abs(array).max())
 
 
 def mean_of_known(values: Floats) -> Floats:
@@ -96,8 +112,7 @@ def mean_of_known(values: Floats) -> Floats:
 def t95(degrees: int) -> float:
     """Return the one-sided 95 % quantile of Student's t.
 
-    Beyond the table it comes from the first terms of its expansion in 1 / degrees, which are
-    right to 0.001.
+    Beyond the table it comes from its expansion, which is right to 0.001.
 
     Args:
         degrees: Degrees of freedom, at least 1.
@@ -111,9 +126,21 @@ def t95(degrees: int) -> float:
     """
     if degrees <= len(T95):
         return T95[degrees - 1]
-    first = (Z95**3 + Z95) / (4 * degrees)
-    second = (5 * Z95**5 + 16 * Z95**3 + 3 * Z95) / (96 * degrees**2)
-    return Z95 + first + second
+    return expand_t(Z95, degrees)
+
+
+def expand_t(z: float, degrees: int) -> float:
+    """Return a quantile of Student's t from that of the normal distribution.
+
+    These are the first terms of its expansion in 1 / degrees.
+
+    Args:
+        z: The quantile of the normal distribution.
+        degrees: Degrees of freedom, above 15.
+    """
+    first = (z**3 + z) / (4 * degrees)
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
+    return z + first + second
 
 
 def t_quantile(probability: float, degrees: float) -> float:
@@ -168,7 +195,7 @@ def t_tail(ratio: float, degrees: int) -> float:
     inside = sin(angle) * total
     if is_odd:
         inside = 2 / pi * (angle + inside)
-    return (1 - inside) / 2
+    return max(0.0, (1 - inside) / 2)  # rounding must not make it negative
 
 
 def t_limit(tail: float, degrees: int) -> float:
@@ -193,23 +220,6 @@ def t_limit(tail: float, degrees: int) -> float:
     return high
 
 
-def p_paired(differences: Sequence[float]) -> float:
-    """Return the two-sided p-value that paired differences are not zero on average.
-
-    Args:
-        differences: One difference per seed. Fewer than two, or differences that agree exactly,
-            show no spread and decide nothing: their p-value is 1.
-
-    Examples:
-        >>> round(p_paired([1.0, 2.0, 3.0]), 3), p_paired([1.0])
-        (0.074, 1.0)
-    """
-    difference = estimate(differences)
-    if isnan(difference.error) or not difference.error:
-        return 1.0
-    return 2 * t_tail(abs(difference.mean) / difference.error, difference.runs - 1)
-
-
 def p_pooled(groups: Sequence[Sequence[float]]) -> list[float]:
     """Return for each group of paired differences the p-value that their mean is not zero.
 
@@ -220,7 +230,7 @@ def p_pooled(groups: Sequence[Sequence[float]]) -> list[float]:
         groups: The differences of each comparison, one per seed.
 
     Returns:
-        Two-sided p-values, 1 for an empty group, and for all groups if there is no spread.
+        Two-sided p-values: 1 for an empty group, and for all groups if there is no spread.
 
     Examples:
         >>> [round(p_value, 3) for p_value in p_pooled([[1.0, 2.0, 3.0], [4.0, 6.0, 5.0]])]
@@ -252,7 +262,8 @@ def pooled_variance(groups: Sequence[Sequence[float]]) -> tuple[float, int]:
     for differences in groups:
         if len(differences) > 1:
             degrees += len(differences) - 1
-            squares += float(np.var(differences)) * len(differences)
+            if not agree(differences):
+                squares += float(np.var(differences)) * len(differences)
     return squares / max(1, degrees), degrees
 
 

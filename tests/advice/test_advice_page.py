@@ -70,6 +70,7 @@ def test_without_a_known_selector_the_gain_is_one_over_uniform_selection(log):
         assert found.selector.present is None
         assert found.selector.present_gain == found.selector.gain
         assert "answers per round over uniform selection)" in headline(found)
+        assert "change to" not in headline(found)  # from what, nobody knows
 
 
 def test_a_log_cannot_name_code_to_run(tmp_path):
@@ -148,6 +149,20 @@ def test_a_deadline_that_may_be_worse_is_not_to_be_tried(described):
     assert headline(unseen).startswith("Keep the deadline of 60 s;")
 
 
+def test_a_deadline_that_was_never_seen_needs_longer_rounds_not_more_rounds(described):
+    changes = {"present": 60.0, "best": 90.0, "is_said": False, "gain": Interval(1.3, 1.2, 1.4)}
+    text = " ".join(caveats(with_deadline(described, is_beyond=True, **changes)))
+    assert "A few rounds with a longer deadline would tell whether 90 s is better" in text
+    assert "More rounds would tell" not in text
+
+
+def test_deadlines_that_differ_are_not_called_one_deadline(described):
+    used = replace(described.used, deadlines=np.full(200, 60.0))
+    advice = replace(described, used=used)
+    kept = with_deadline(advice, is_said=False, gain=Interval(1.0, 0.9, 1.1))
+    assert headline(kept).startswith("Keep the deadlines of the log (median 60 s);")
+
+
 def test_the_curve_has_the_recommendation_and_the_limit_of_what_must_be_kept(described):
     found = described.deadline
     chart = advice_findings(with_deadline(described, is_said=True)).answer.picture
@@ -196,6 +211,18 @@ def test_a_client_whose_updates_are_all_rejected_is_to_be_repaired(broken):
     assert left_out.sentences[1].startswith("Client weak answers least of the others")
     assert [row["client"] for row in left_out.table.rows] == ["weak", "good"]
     assert "# Among the lowest rates: bad, whose updates were all rejected." in broken.settings_toml
+
+
+def test_a_client_that_broke_during_the_log_is_named_in_the_settings_too():
+    questions = []
+    for round in range(120):
+        questions += [Question(round, name, round % 2 == 0, status="lost") for name in "abc"]
+        status = "arrived" if round < 60 else "rejected"
+        questions.append(Question(round, "bad", round < 60, status=status))
+    advice = advise(make_log("made", questions), Options(rounds=20, selectors=("random",)))
+    assert advice.used.num_rounds <= 60
+    assert "bad: all" in printed(advice, "seen")
+    assert "# Among the lowest rates: bad, whose updates were all rejected." in advice.settings_toml
 
 
 def test_a_client_with_one_valid_update_is_not_broken():

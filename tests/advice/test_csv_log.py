@@ -40,6 +40,8 @@ MISTAKES = {
     "1,a,0,1,2,0.5\n": r"line 2, column 4 \(arrived\).*where asked is 0",
     "1,a,1,1,-2,0.5\n": r"line 2, column 5 \(seconds\)",
     "1,a,1,1,nan,0.5\n": r"line 2, column 5 \(seconds\)",
+    "1,a,1,1,1750000000,0.5\n": r"line 2, column 5 \(seconds\).*between 0 and 1e\+09",
+    "1,a,1,1,2,1e-300\n": r"line 2, column 6 \(inclusion\)",
     "1,a,1,1,2,0\n": r"line 2, column 6 \(inclusion\)",
     "1,a,1,1,2,1.5\n": r"line 2, column 6 \(inclusion\)",
     "1,a,1,1,2,0.5\n1,a,1,0,,0.5\n": r"line 3: must name a client once.*line 2",
@@ -68,3 +70,5 @@ def test_a_trace_is_played_with_uniform_selection(tmp_path):
     assert log.arrived_of_client.tolist() == [10, 5, 10, 10, 10]
     assert log.selector == "random"
     assert "rounds of 60 s" in log.notes[0]
+    with pytest.raises(ValueError, match=r"round_seconds must be a finite number above 0, got 0"):
+        read_log(path, round_seconds=0.0)

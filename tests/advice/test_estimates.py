@@ -14,6 +14,7 @@ from fedcohort.advice.estimates import (
     normal_tail,
     plain,
     ratio_interval,
+    share_interval,
 )
 
 
@@ -58,13 +59,43 @@ def test_the_interval_of_a_ratio_is_about_two_standard_errors_wide():
     interval = ratio_interval(above, below, weights, block=1)
     error = np.sqrt(0.3 * 0.7 / 4000)
     assert interval.value == pytest.approx(above.sum() / 4000)
-    assert interval.width == pytest.approx(2 * 1.96 * error, rel=0.15)
+    assert interval.high - interval.low == pytest.approx(2 * 1.96 * error, rel=0.15)
 
 
 def test_four_times_the_rounds_halve_an_interval():
     assert more_rounds(50, width=0.2, wanted=0.1) == 150
     assert more_rounds(50, width=0.05, wanted=0.1) == 0
     assert more_rounds(50, width=float("nan"), wanted=0.1) is None
+
+
+def test_nobody_promises_an_answer_after_a_hundred_times_as_many_rounds():
+    """Ten times as wide takes 99 times as many rounds more."""
+    assert more_rounds(30, width=1.0, wanted=0.1) == 30 * 99
+    assert more_rounds(30, width=7.0, wanted=0.05) is None
+
+
+def test_the_interval_of_a_share_ends_at_0_and_at_1():
+    """One of 50 answers is missing: resamples reach 1, and few rounds widen the interval."""
+    above = np.full(5, 10.0)
+    above[2] = 9.0
+    below = np.full(5, 10.0)
+    weights = bootstrap_weights(5, 400, 1, np.random.default_rng(0))
+    assert ratio_interval(above, below, weights, block=1).high > 1
+    found = share_interval(above, below, weights, block=1)
+    assert (found.value, found.high) == (0.98, 1.0)
+    missing = share_interval(below - above, below, weights, block=1)
+    assert (missing.value, missing.low) == (pytest.approx(0.02), 0.0)
+
+
+def test_rounds_without_a_failure_do_not_prove_that_there_is_none():
+    """The share s with s^8 = 1/40 would give 8 such rounds in one log of forty."""
+    below = np.array([3.0] * 8 + [0.0])  # nobody was asked in the last round
+    weights = bootstrap_weights(9, 50, 1, np.random.default_rng(0))
+    always = share_interval(below, below, weights, block=1)
+    assert (always.value, always.high) == (1.0, 1.0)
+    assert always.low**8 == pytest.approx(1 / 40)
+    never = share_interval(np.zeros(9), below, weights, block=1)
+    assert (never.value, never.low, never.high) == (0.0, 0.0, pytest.approx(1 - always.low))
 
 
 def test_plain_values_have_no_nan():

@@ -1,13 +1,17 @@
 """The estimates of what a log shows, against hand-worked cases and known truth."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from fedcohort.advice.change import find_change
+from fedcohort.advice.deadline import advise_deadline
 from fedcohort.advice.durations import fit_durations
 from fedcohort.advice.estimates import Interval, bootstrap_weights
 from fedcohort.advice.log import Question, make_log
 from fedcohort.advice.persistence import Persistence, estimate_persistence
+from fedcohort.advice.played import Description, play_description
 from fedcohort.advice.rates import estimate_rates, fit_rates, repetitions
 from fedcohort.advice.together import estimate_together
 from fedcohort.advice.waste import measure_waste
@@ -51,6 +55,20 @@ def test_a_client_asked_twice_is_shrunk_towards_the_others():
     assert rates.mean[0] == pytest.approx(0.1, abs=0.02)
 
 
+def test_the_clients_that_decide_for_all_come_from_all_parts_of_a_large_federation():
+    """The first 700 clients answer 3 times of 10, the others 9 times. Each is asked 4 times.
+
+    Five standard errors of the share of intervals that hold the truth are 4 points.
+    """
+    rng = np.random.default_rng(0)
+    rates = np.repeat([0.3, 0.9], 700)
+    asked = np.full(1400, 4.0)
+    found = fit_rates(asked, rng.binomial(4, rates).astype(float), rng)
+    holds = (found.low <= rates) & (rates <= found.high)
+    assert holds[:700].mean() > 0.85
+    assert holds[700:].mean() > 0.85
+
+
 def test_repeated_answers_count_once():
     """Three answers in rounds 0, 1, 2 with correlations 1/2, 1/2, 1/4: 1 + 2/3 (1 + 1/4)."""
     log = log_of(np.ones((3, 1), dtype=bool))
@@ -76,11 +94,43 @@ def test_clients_that_differ_for_good_do_not_look_as_if_failures_last():
     assert not estimate_persistence(log_of(chain(rates, 0.0, 300, rng))).is_certain
 
 
+def test_the_ends_of_a_correlation_are_correlations():
+    """Twelve clients are asked five times each in 30 rounds: hardly anything is known."""
+    log = play_description(Description(12, 2, (0.3, 0.9), rounds=30, seed=1))
+    lasting = estimate_persistence(log).next_round
+    assert -1 <= lasting.low <= lasting.high <= 1
+    weights = bootstrap_weights(5, 100, 1, np.random.default_rng(0))
+    table = np.repeat([[True], [False], [True], [True], [True]], 2, axis=1)
+    together = estimate_together(log_of(table), np.full(2, 0.8), weights, block=1).correlation
+    assert -1 <= together.low <= together.high <= 1
+
+
 def test_too_short_or_constant_logs_say_nothing_about_lasting():
     for table in (np.ones((50, 3), dtype=bool), np.eye(5, dtype=bool)):
         found = estimate_persistence(log_of(table))
         assert not found.is_certain
         assert found.next_round.high == np.inf
+
+
+def test_clients_that_never_change_do_not_say_whether_failures_last():
+    """Half of the clients always answer, half never do, and some are asked more often."""
+    for seed in range(10):
+        log = play_description(Description(10, 5, (0.0, 1.0), rounds=20, seed=seed))
+        found = estimate_persistence(log)
+        assert not found.is_certain
+        assert found.next_round.high == np.inf
+        rates = estimate_rates(log, found, np.random.default_rng(0))
+        assert rates.mean[:5].max() < 0.2
+        assert rates.mean[5:].min() > 0.8
+
+
+def test_a_log_whose_clients_are_asked_again_only_at_its_beginning_says_nothing_about_lasting():
+    questions = []
+    for round in range(40):
+        for client in range(10):
+            name = str(client) if round < 3 else f"{round}-{client}"
+            questions.append(Question(round, name, (client + round) % 2 == 0))
+    assert not estimate_persistence(make_log("made", questions)).is_certain
 
 
 def test_clients_that_share_their_luck_fail_together():
@@ -136,6 +186,15 @@ def test_the_part_after_a_change_is_a_log_of_its_own():
     assert log.until(2).tables()[1].tolist() == table[:2].tolist()
 
 
+def test_the_part_after_a_change_has_a_cohort_of_its_own():
+    questions = [Question(round, str(client), True) for round in range(9) for client in range(2)]
+    questions += [Question(9, str(client), True) for client in range(6)]
+    log = make_log("made", questions, round_seconds={10: 5.0})
+    assert log.cohort == 2
+    assert log.since(9).cohort == 6
+    assert log.since(10).cohort == 1  # nobody was asked
+
+
 def test_waste_counts_what_did_not_arrive():
     table = np.array([[1, 1, 0, 0], [1, 0, 0, 0]] * 20, dtype=bool)
     log = log_of(table)
@@ -175,6 +234,66 @@ def test_slow_clients_keep_their_own_times():
     assert np.allclose(np.exp(found.log_median), medians, rtol=0.1)
     assert found.spread == pytest.approx(0.2, rel=0.1)
     assert fit_durations(log_of(np.ones((3, 5), dtype=bool))) is None
+
+
+def hanging_log():
+    """Answers take 5 s, give or take 10 %; every tenth client is still at work after 60 s."""
+    rng = np.random.default_rng(0)
+    hangs = rng.random((100, 10)) < 0.1
+    seconds = 5 * np.exp(0.1 * rng.standard_normal((100, 10)))
+    return log_of(~hangs, seconds, deadline=60.0, late=1.0)
+
+
+def test_answers_that_come_after_the_deadline_come_after_it():
+    """The deadline is 25 deviations away from the other answers."""
+    log = hanging_log()
+    durations = fit_durations(log)
+    assert durations.spread > 0.5  # else none would be late
+    clients = np.zeros(1000, dtype=np.int64)
+    for spread in (0.1, 0.45, 0.5, durations.spread):
+        narrow = replace(durations, log_median=np.full(10, np.log(5.0)), spread=spread)
+        times = narrow.late_times(clients, np.full(1000, 60.0), np.random.default_rng(1))
+        assert (times > 60).all()
+        assert np.median(times) > 60.1
+
+
+def test_the_present_deadline_gets_as_many_answers_as_were_recorded():
+    log = hanging_log()
+    found = advise_deadline(log, block=5, rng=np.random.default_rng(0))
+    now = found.nearest(60.0)
+    assert found.seconds[now] == 60.0
+    assert found.arrivals[now] == pytest.approx(log.arrived_in_round.mean())
+
+
+def test_times_of_a_clock_of_whole_seconds_are_halved_seconds():
+    """Median 1.5 s and spread 0.5: a fifth of the answers takes less than a second."""
+    rng = np.random.default_rng(0)
+    seconds = np.floor(1.5 * np.exp(0.5 * rng.standard_normal((100, 10))))
+    log = log_of(np.ones((100, 10), dtype=bool), seconds)
+    assert log.seconds.min() == 0.5
+    assert "answer times are 0 s" in log.notes[0]
+    found = fit_durations(log)
+    assert 0.8 < np.exp(found.log_median).mean() < 1.5
+    assert found.spread < 0.8
+
+
+def test_a_clock_that_only_says_0_says_nothing():
+    log = log_of(np.ones((30, 3), dtype=bool), np.zeros((30, 3)), deadline=5.0)
+    assert log.arrived.all()
+    assert not log.has_times
+    assert log.notes == ("All answer times are 0 s: the answers count, their times do not.",)
+    assert advise_deadline(log, block=3, rng=np.random.default_rng(0)) is None
+
+
+def test_rounds_with_answers_without_a_time_do_not_say_what_else_a_round_takes():
+    """Every round takes 11 s and its answer 10 s, but in most rounds the answer has no time."""
+    questions = []
+    for round in range(60):
+        questions.append(Question(round, "a", True, 10.0 if round % 3 == 0 else np.nan))
+    lengths = dict.fromkeys(range(60), 11.0)
+    log = make_log("made", questions, deadline=20.0, round_seconds=lengths)
+    found = advise_deadline(log, block=3, rng=np.random.default_rng(0))
+    assert found.length[found.nearest(20.0)] == pytest.approx(11.0, abs=0.2)
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.7])

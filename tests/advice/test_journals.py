@@ -215,6 +215,17 @@ def test_deadlines_that_differ_between_rounds_are_those_of_their_rows(tmp_path):
         read_log(tmp_path / "bad")
 
 
+def test_a_round_without_a_deadline_among_others_has_none(tmp_path):
+    """A run was resumed with deadlines that differ: the first row has none."""
+    rows = make_rows(3, b=Verdict("unneeded", "enough others had answered"))
+    rows[1]["deadline"] = rows[2]["deadline"] = 6.0
+    rows[1]["late"] = [{"client": "b", "round": 1, "status": "late", "seconds": 4.0}]
+    write(tmp_path, rows, deadline="auto")
+    log = read_log(tmp_path)
+    assert log.deadline_in_round.tolist() == [np.inf, 6.0, 6.0]
+    assert log.seconds[log.client == 1].tolist() == [4.0]
+
+
 def test_a_client_with_probability_0_is_not_absent_unless_the_row_says_so(tmp_path):
     rows = make_rows(2)
     rows[0]["absent"] = []

@@ -81,6 +81,17 @@ def test_estimates_below_the_stated_size_are_refused():
     assert good.as_dict()["robust"]["value"] == 1.0
 
 
+def test_an_answer_that_outweighs_all_others_is_worth_one():
+    questions = []
+    for round in range(40):
+        for client in range(4):
+            share = 1e-300 if client == 0 and round == 0 else 0.5
+            questions.append(Question(round, str(client), round % 2 == 0, inclusion=share))
+    (found,) = replay(make_log("made", questions), ["random"])
+    assert found.effective == pytest.approx(1.0)
+    assert "at least 100 answers, got 1" in found.refusal
+
+
 def test_logs_that_cannot_be_replayed_are_refused():
     short = uniform_log(np.full(5, 0.5), 2, 19)
     with pytest.raises(ValueError, match="at least 20 rounds to be replayed, got 19"):

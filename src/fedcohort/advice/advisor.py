@@ -14,7 +14,7 @@ from fedcohort.advice.estimates import (
     Interval,
     block_length,
     bootstrap_weights,
-    ratio_interval,
+    share_interval,
 )
 from fedcohort.advice.fitted import draw_rates, fitted_world, resampled_world
 from fedcohort.advice.log import FederationLog
@@ -154,17 +154,14 @@ def advise(
 
     step("clients")
     change = find_change(log, stream(options.seed, "advice", "change"))
-    used = log
-    # From the latest round that it may have been, so that nothing of before is left.
-    if change.last is not None and log.num_rounds - change.last >= LEAST_AFTER_CHANGE:
-        used = log.since(change.last)
+    used = _since_change(log, change)
     persistence = estimate_persistence(used)
     block = block_length(used.num_rounds, persistence.memory)
     resamples = stream(options.seed, "advice", "rounds")
     weights = bootstrap_weights(used.num_rounds, RESAMPLES, block, resamples)
     rates = estimate_rates(used, persistence, stream(options.seed, "advice", "rates"))
     together = estimate_together(used, rates.mean, weights, block)
-    success = ratio_interval(used.arrived_in_round, used.asked_in_round, weights, block)
+    success = share_interval(used.arrived_in_round, used.asked_in_round, weights, block)
     waste = measure_waste(used, weights, block)
 
     step("deadline")
@@ -196,12 +193,7 @@ def advise(
     )
     rule = advise_rule(used.num_clients, options.model_bytes)
 
-    chosen = used.deadline
-    to_try = None
-    if deadline is not None and deadline.is_said:
-        chosen = deadline.best
-    elif deadline is not None and deadline.is_better:
-        to_try = deadline.best
+    chosen, to_try = _deadlines_to_hand_out(used, deadline)
     compared = tuple(dict.fromkeys((UNIFORM, selector.best)))
     settings = comparison_settings(
         used,
@@ -228,7 +220,7 @@ def advise(
         selector=selector,
         rule=rule,
         settings=settings,
-        settings_toml=settings_text(settings, log, cohort.enough),
+        settings_toml=settings_text(settings, used, cohort.enough),
         snippet=flower_snippet(
             selector=selector.best,
             rule=rule.best,
@@ -240,3 +232,22 @@ def advise(
             to_try=to_try,
         ),
     )
+
+
+def _since_change(log: FederationLog, change: Change) -> FederationLog:
+    """Return the rounds after a change if there are enough of them, else the whole log."""
+    # From the latest round that it may have been, so that nothing of before is left.
+    if change.last is not None and log.num_rounds - change.last >= LEAST_AFTER_CHANGE:
+        return log.since(change.last)
+    return log
+
+
+def _deadlines_to_hand_out(
+    log: FederationLog, found: DeadlineAdvice | None
+) -> tuple[float | None, float | None]:
+    """Return the deadline for the settings, and another that is worth a try."""
+    if found is None:
+        return log.deadline, None
+    if found.is_to_set:
+        return found.best, None
+    return log.deadline, found.best if found.is_better else None

@@ -63,11 +63,6 @@ class CohortAdvice:
         keeps_slow = self.slow_early >= SLOW_SHARE * self.slow_now
         return self.needed if self.is_wanted and self.saves_time and keeps_slow else None
 
-    @property
-    def factor(self) -> float:
-        """Clients to ask for each answer that is needed."""
-        return nan if self.ask is None else self.ask / self.needed
-
 
 def advise_cohort(
     log: FederationLog,

@@ -10,6 +10,8 @@ from fedcohort.world.trace import read_lines
 
 COLUMNS = ("round", "client", "asked", "arrived", "seconds")
 OPTIONAL = "inclusion"
+MOST_SECONDS = 1e9  # thirty years; today's date in seconds since 1970 is larger
+LEAST_INCLUSION = 1e-12
 
 
 def is_log_header(line: str) -> bool:
@@ -116,13 +118,14 @@ def _parse(
     if is_arrived and not is_asked:
         raise refuse("arrived", "0 where asked is 0")
     seconds = _float(cells["seconds"])
-    if cells["seconds"] and not 0 <= seconds < float("inf"):
-        raise refuse("seconds", "empty, or seconds of at least 0")
+    if cells["seconds"] and not 0 <= seconds <= MOST_SECONDS:
+        raise refuse("seconds", f"empty, or seconds between 0 and {MOST_SECONDS:g}")
     inclusion = nan
     if cells.get(OPTIONAL):
         inclusion = _float(cells[OPTIONAL])
-        if not 0 <= inclusion <= 1 or (is_asked and inclusion == 0):
-            raise refuse(OPTIONAL, "empty, or a probability above 0 and at most 1")
+        least = LEAST_INCLUSION if is_asked else 0.0
+        if not least <= inclusion <= 1:
+            raise refuse(OPTIONAL, f"empty, or a probability between {least:g} and 1")
     status = ARRIVED if is_arrived else "lost"
     question = Question(round, cells["client"], is_arrived, seconds, nan, inclusion, status)
     return question, is_asked

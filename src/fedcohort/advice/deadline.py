@@ -33,6 +33,7 @@ KEEP = 0.9
 TOLERANCE = 0.05  # what a recommendation may lose against the best
 FITTED_QUESTIONS = 5000  # to be played at least in a world of the model
 MOST_REPEATS = 10
+TINY = 1e-9
 RISK = 0.03  # the largest chance of losing more with which something is said
 
 
@@ -84,6 +85,15 @@ class DeadlineAdvice:
         return self.gain.is_above(1.0) and self.gain.value >= 1.01 and not self.is_beyond
 
     @property
+    def is_to_set(self) -> bool:
+        """Whether the recommended deadline is to replace the present one."""
+        return self.is_said and (self.is_better or self.present is None)
+
+    def nearest(self, seconds: float) -> int:
+        """Return the position of the deadline on the curve that is nearest to a number."""
+        return int(np.abs(self.seconds - seconds).argmin())
+
+    @property
     def shortest_allowed(self) -> float:
         """The shortest deadline that keeps the given share of the answers."""
         return float(np.interp(self.keep, self.kept, self.seconds))
@@ -123,12 +133,12 @@ def advise_deadline(
         length[0, draw] = weight @ seconds / log.num_rounds
         if has_deadlines:
             counts, seconds = _play_now(log, times, overhead)
-            speed_now[draw] = max(float(weight @ counts), 1e-9) / float(weight @ seconds)
+            speed_now[draw] = max(weight @ counts, TINY) / max(weight @ seconds, TINY)
         arrivals[1, draw], length[1, draw] = _play_fitted(
             log, drawn[draw], times, grid, overhead, rng
         )
 
-    speeds = arrivals / length
+    speeds = arrivals / np.maximum(length, TINY)
     shares = arrivals / np.maximum(arrivals[..., -1:], 1e-12)
     losses = _losses(speeds, shares, keep)
     best = int(losses.mean(axis=(0, 1)).argmin())
@@ -143,7 +153,7 @@ def advise_deadline(
         arrivals=mean_arrivals,
         length=mean_length,
         kept=mean_arrivals / np.maximum(mean_arrivals[-1], 1e-12),
-        speed=mean_arrivals / mean_length,
+        speed=mean_arrivals / np.maximum(mean_length, TINY),
         present=log.deadline,
         best=float(grid[best]),
         gain=from_draws(speeds[0, :, best] / speed_now) if has_deadlines else UNKNOWN,
@@ -256,10 +266,12 @@ def _play_now(log: FederationLog, times: Floats, overhead: float) -> tuple[Float
 def _overhead(log: FederationLog) -> float:
     """Return the seconds of a round that are no waiting: sending, aggregating, testing."""
     limits = log.deadline_in_round
-    answered = np.where(log.arrived, np.nan_to_num(log.seconds), limits[log.round])
+    answered = np.where(log.arrived, log.seconds, limits[log.round])
     last = np.zeros(log.num_rounds)
     known = np.isfinite(answered)
     np.maximum.at(last, log.round[known], answered[known])
     spare = log.round_seconds - np.minimum(last, limits)
+    untimed = log.arrived & np.isnan(log.seconds)
+    spare[log.round[untimed]] = np.nan  # the last answer may be one without a time
     spare = spare[np.isfinite(spare)]
     return max(0.0, float(np.median(spare))) if spare.size else 0.0

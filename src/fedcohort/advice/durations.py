@@ -18,6 +18,7 @@ STEPS = 800
 CLOSE = 1e-5  # a step that moves no parameter by more is the last
 PRIOR = 1.0  # a client counts as one typical answer more
 TINY = 1e-9
+FAR = 5.0  # deviations beyond which the tail of the normal distribution is approximated
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +61,14 @@ class Durations:
             seconds: The deadlines that they missed [n].
             rng: Source of randomness.
         """
-        bound = self._tail(client, seconds)
-        scores = -normal_quantile(rng.random(len(client)) * bound)
+        bound = (np.log(seconds) - self.log_median[client]) / self.spread
+        shares = rng.random(len(client))
+        scores = -normal_quantile(shares * normal_tail(bound))
+        # Far out the tail falls like exp(-x^2 / 2), of which the inverse is known.
+        far = np.sqrt(np.maximum(bound, FAR) ** 2 - 2 * np.log(np.maximum(shares, TINY)))
+        scores = np.where(bound > FAR, far, scores)
         times = np.exp(self.log_median[client] + self.spread * scores)
-        return np.asarray(np.maximum(times, seconds))
+        return np.asarray(np.maximum(times, np.nextafter(seconds, np.inf)))
 
     def times(self, client: Ints, rng: np.random.Generator) -> Floats:
         """Return times of any answers, one for each client that is named."""
@@ -180,7 +185,7 @@ def _expected_late(
     late = counts.late + counts.unsure * share
     # Moments of a normal number above the bound.
     near = np.clip(bound, -30, 30)
-    hazard = np.exp(-(near**2) / 2) / np.sqrt(2 * np.pi) / np.maximum(tail, TINY)
+    hazard = _hazard(near, tail)
     first = own + spread * hazard
     variance = spread**2 * np.clip(1 + near * hazard - hazard**2, 0.0, 1.0)
     return (
@@ -188,3 +193,11 @@ def _expected_late(
         sum_by(counts.client, late * first, clients),
         sum_by(counts.client, late * (variance + first**2), clients),
     )
+
+
+def _hazard(bound: Floats, tail: Floats) -> Floats:
+    """Return density over tail of the normal distribution; far out by its expansion."""
+    density = np.exp(-(bound**2) / 2) / np.sqrt(2 * np.pi)
+    far = np.maximum(bound, 1.0)
+    expanded = far + 1 / far - 2 / far**3
+    return np.asarray(np.where(tail > TINY, density / np.maximum(tail, TINY), expanded))

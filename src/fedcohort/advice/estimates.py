@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Floats, Ints
+from fedcohort.statistics import expand_t
 
 LEVEL = 0.95  # of every interval
 Z975 = 1.959964
@@ -18,6 +19,7 @@ T975 = (
     2.447, 2.365, 2.306, 2.262, 2.228,
     2.201, 2.179, 2.160, 2.145, 2.131,
 )  # fmt: skip
+MOST_TIMES_MORE = 100  # times the rounds of a log; how many more it needs beyond that is a guess
 SHIFT = 8  # Stirling's series is exact to 1e-11 from here on
 
 
@@ -31,26 +33,26 @@ class Interval:
         high: Upper end.
 
     Examples:
-        >>> Interval(0.5, 0.25, 0.75).width
-        0.5
+        >>> Interval(0.5, 0.25, 0.75).is_above(0.2)
+        True
     """
 
     value: float
     low: float
     high: float
 
-    @property
-    def width(self) -> float:
-        """Upper end minus lower end."""
-        return self.high - self.low
-
     def is_above(self, bound: float) -> bool:
         """Return whether the whole interval lies above a bound."""
         return self.low > bound
 
-    def is_below(self, bound: float) -> bool:
-        """Return whether the whole interval lies below a bound."""
-        return self.high < bound
+    def within(self, least: float, most: float) -> "Interval":
+        """Return the interval cut to what the estimated number can be; nan stays nan.
+
+        Args:
+            least: Smallest value that is possible.
+            most: Largest value.
+        """
+        return Interval(*np.clip([self.value, self.low, self.high], least, most).tolist())
 
     def as_dict(self) -> dict[str, float]:
         """Return the three numbers by name."""
@@ -61,7 +63,9 @@ UNKNOWN = Interval(nan, nan, nan)
 
 
 def from_draws(draws: Floats, value: float | None = None) -> Interval:
-    """Return the interval of draws from a posterior or a bootstrap; nothing known without any.
+    """Return the interval of draws from a posterior or a bootstrap.
+
+    Without draws, or with draws that are not finite, it is `UNKNOWN`.
 
     Args:
         draws: The draws [D].
@@ -76,7 +80,7 @@ def from_draws(draws: Floats, value: float | None = None) -> Interval:
 
 
 def t975(degrees: int) -> float:
-    """Return the 97.5 % quantile of Student's t; beyond the table by its expansion.
+    """Return the 97.5 % quantile of Student's t, infinite for no degree of freedom.
 
     Examples:
         >>> t975(1), round(t975(30), 3)
@@ -86,9 +90,7 @@ def t975(degrees: int) -> float:
         return inf
     if degrees <= len(T975):
         return T975[degrees - 1]
-    first = (Z975**3 + Z975) / (4 * degrees)
-    second = (5 * Z975**5 + 16 * Z975**3 + 3 * Z975) / (96 * degrees**2)
-    return Z975 + first + second
+    return expand_t(Z975, degrees)
 
 
 def log_gamma(values: npt.ArrayLike) -> Floats:
@@ -180,12 +182,22 @@ def bootstrap_weights(rounds: int, draws: int, block: int, rng: np.random.Genera
     return weights
 
 
-def bootstrap_rounds(rounds: int, draws: int, block: int, rng: np.random.Generator) -> Ints:
-    """Return the rounds of each resample in order, [B, T]; see `bootstrap_weights`."""
-    count = ceil(rounds / block)
-    starts = rng.integers(0, rounds, size=(draws, count))
+def bootstrap_rounds(
+    rounds: int, draws: int, block: int, rng: np.random.Generator, length: int | None = None
+) -> Ints:
+    """Return the rounds of each resample in order, [B, length].
+
+    Args:
+        rounds: Number of rounds to draw from, T.
+        draws: Number of resamples, B.
+        block: Rounds that stay together. Blocks go around the end.
+        rng: Source of randomness.
+        length: Rounds of a resample; by default T.
+    """
+    length = rounds if length is None else length
+    starts = rng.integers(0, rounds, size=(draws, ceil(length / block)))
     positions = starts[:, :, None] + np.arange(block)
-    return positions.reshape(draws, -1)[:, :rounds] % rounds
+    return positions.reshape(draws, -1)[:, :length] % rounds
 
 
 def block_length(rounds: int, memory: float) -> int:
@@ -232,6 +244,34 @@ def ratio_interval(above: Floats, below: Floats, weights: Floats, block: int) ->
     return widened(interval, len(below) // block)
 
 
+def share_interval(above: Floats, below: Floats, weights: Floats, block: int) -> Interval:
+    """Return a share with its bootstrap interval, which ends at 0 and at 1.
+
+    Rounds that all have the share 0 or 1 have no spread to resample. A share that would give such
+    rounds in one log of forty is then the other end of the interval.
+
+    Args:
+        above: What is counted, per round [T].
+        below: Of how many, per round [T].
+        weights: Resamples [B, T] of `bootstrap_weights`.
+        block: Rounds per block of the resamples.
+
+    Examples:
+        >>> ones = np.ones(10)  # 0.69 ** 10 is 1 / 40
+        >>> share_interval(ones, ones, np.ones((1, 10)), block=1).as_dict()
+        {'value': 1.0, 'low': 0.69..., 'high': 1.0}
+    """
+    interval = ratio_interval(above, below, weights, block)
+    # Answers of one round may depend on each other: a round counts as one observation.
+    rounds = max(1, int((below > 0).sum()))
+    rarest = ((1 - LEVEL) / 2) ** (1 / rounds)
+    if interval.value == 0:
+        return Interval(0.0, 0.0, 1 - rarest)
+    if interval.value == 1:
+        return Interval(1.0, rarest, 1.0)
+    return interval.within(0.0, 1.0)
+
+
 def sum_by(place: Ints, values: npt.ArrayLike, size: int) -> Floats:
     """Return the sums of values that belong to the same place.
 
@@ -251,11 +291,12 @@ def sum_by(place: Ints, values: npt.ArrayLike, size: int) -> Floats:
 def more_rounds(rounds: int, width: float, wanted: float) -> int | None:
     """Return how many more rounds narrow an interval to a width; None if that cannot be said.
 
-    The width of an interval falls with the square root of the number of rounds.
+    The width of an interval falls with the square root of the number of rounds, but that is no
+    guide to a log more than a hundred times as long.
 
     Args:
         rounds: Number of rounds so far.
-        width: Width of the interval now.
+        width: Width of the interval now; nan or infinite if it is unknown.
         wanted: Width that would answer the question.
 
     Examples:
@@ -264,7 +305,10 @@ def more_rounds(rounds: int, width: float, wanted: float) -> int | None:
     """
     if not isfinite(width) or not wanted > 0:
         return None
-    return max(0, ceil(rounds * ((width / wanted) ** 2 - 1)))
+    times_more = (width / wanted) ** 2 - 1
+    if times_more > MOST_TIMES_MORE:
+        return None
+    return max(0, ceil(rounds * times_more))
 
 
 def plain(value: Any) -> Any:

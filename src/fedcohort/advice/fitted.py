@@ -7,7 +7,7 @@ from math import sin
 
 import numpy as np
 
-from fedcohort.advice.estimates import normal_quantile
+from fedcohort.advice.estimates import bootstrap_rounds, normal_quantile
 from fedcohort.advice.log import FederationLog
 from fedcohort.advice.persistence import Persistence
 from fedcohort.advice.rates import Rates
@@ -103,8 +103,7 @@ def resampled_world(
         rng: Source of randomness.
     """
     runs = len(rates)
-    source = rng.integers(0, log.num_rounds, size=(runs, -(-rounds // block)))[:, :, None]
-    source = (source + np.arange(block)).reshape(runs, -1)[:, :rounds] % log.num_rounds
+    source = bootstrap_rounds(log.num_rounds, runs, block, rng, length=rounds)
 
     order = np.lexsort((log.round, log.client))
     answers = log.arrived[order]

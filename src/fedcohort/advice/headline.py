@@ -18,12 +18,14 @@ def headline(advice: Advice) -> str:
     Args:
         advice: The advice.
     """
-    parts = [_deadline(advice.deadline), _selector(advice.selector)]
+    parts = [_selector(advice.selector)]
+    if advice.deadline is not None:
+        parts.insert(0, _deadline(advice.deadline, to_keep(advice)))
     parts.append(
         f"aggregate with the {advice.rule.best} rule "
         f"(the paper rule lost {FOUND['paper-points']} points)"
     )
-    text = "; ".join(part for part in parts if part)
+    text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
 
 
@@ -35,7 +37,7 @@ def caveats(advice: Advice) -> list[str]:
     """
     said = []
     if advice.deadline is not None:
-        said.append(_deadline_caveat(advice.deadline))
+        said.append(_deadline_caveat(advice.deadline, present_deadline(advice)))
     if not advice.selector.is_said:
         said.append(
             f"That {_name(advice.selector.best)} is the best selector is not certain: "
@@ -56,6 +58,30 @@ def why_unsure(advice: Advice) -> str:
     return f"the chance that it loses more than 5 % against the best is {risk:.0f} %"
 
 
+def present_deadline(advice: Advice) -> str:
+    """Return the present deadline in words; empty if it is unknown.
+
+    Args:
+        advice: The advice.
+    """
+    used = advice.used
+    if used.deadline is None:
+        return ""
+    if used.deadlines is not None:
+        return f"the deadlines of the log (median {used.deadline:.3g} s)"
+    return f"{used.deadline:.3g} s"
+
+
+def to_keep(advice: Advice) -> str:
+    """Return what is kept if no other deadline is better: one deadline, or those of the log.
+
+    Args:
+        advice: The advice.
+    """
+    present = present_deadline(advice)
+    return present if advice.used.deadlines is not None else f"the deadline of {present}"
+
+
 def describe_gain(found: DeadlineAdvice, present: str) -> str:
     """Return how much more the recommended deadline gets than the present one.
 
@@ -70,31 +96,32 @@ def describe_gain(found: DeadlineAdvice, present: str) -> str:
     )
 
 
-def _deadline(found: DeadlineAdvice | None) -> str:
-    if found is None:
-        return ""
+def _deadline(found: DeadlineAdvice, kept: str) -> str:
     gain = f"({found.gain.value:.2f} times as many answers a minute)"
     if found.is_better and found.is_said:
         return f"change the deadline to {found.best:.3g} s {gain}"
     if found.is_better:
         return f"try a deadline of {found.best:.3g} s {gain}"
     if found.present is not None:
-        return f"keep the deadline of {found.present:.3g} s"
+        return f"keep {kept}"
     if found.is_said:
         return f"set the deadline to {found.best:.3g} s"
     return f"try a deadline of {found.best:.3g} s"
 
 
-def _deadline_caveat(found: DeadlineAdvice) -> str:
+def _deadline_caveat(found: DeadlineAdvice, present: str) -> str:
     only = "only " if found.least_kept < found.keep else ""
     least = f"the slowest client keeps {only}{100 * found.least_kept:.0f} % of its answers"
     if found.is_better:
-        text = describe_gain(found, f"{found.present:.3g} s")
+        text = describe_gain(found, present)
         doubt = "" if found.is_said else ", but may not be the best"
         return f"{text}{doubt}; {least}."
-    if found.is_said or found.present is None:
+    if found.is_said or not present:
         return ""
-    return f"More rounds would tell whether {found.best:.3g} s is better; {least} then."
+    rounds = "More rounds"
+    if found.is_beyond:
+        rounds = "A few rounds with a longer deadline"
+    return f"{rounds} would tell whether {found.best:.3g} s is better; {least} then."
 
 
 def _selector(found: SelectorAdvice) -> str:
@@ -105,7 +132,9 @@ def _selector(found: SelectorAdvice) -> str:
             return f"keep uniform selection ({answers})"
         uniform = float(found.fitted[UNIFORM].arrivals.mean())
         return f"keep {found.best} ({answers}, uniform selection would get {uniform:.2f})"
-    verb = "change to" if found.is_said else "try"
+    verb = "try"
+    if found.is_said:
+        verb = "use" if found.present is None else "change to"
     if found.present is None and found.best == UNIFORM:
         return f"{verb} uniform selection ({answers})"
     gain = f"{signed(found.present_gain.value, 2)} answers per round"

@@ -41,45 +41,10 @@ def read_journal(folder: Path) -> FederationLog:
         _check_row(row, f"line {number} of {path}")
     about = run_folder.read_about(folder)
     fixed, deadlines = _deadlines(rows, about, path)
-    limits = deadlines or dict.fromkeys((row["round"] for row in rows), fixed or inf)
+    limits = {row["round"]: fixed or inf for row in rows} | (deadlines or {})
     notes = _note_cut_line(path, len(rows))
-
-    resolved = _resolved(rows)
-    questions: list[Question] = []
-    unknown = 0
-    unneeded = [0, 0]  # those of which it is known later, and the others
-    strangers = []
-    for row in rows:
-        table = row["probabilities"]
-        for asked in row["asked"]:
-            if asked["status"] == UNKNOWN:
-                unknown += 1
-            elif table is not None and asked["client"] not in table:
-                strangers.append(f"{asked['client']} in round {row['round']}")
-            elif asked["status"] == UNNEEDED:
-                entry = resolved.get((row["round"], asked["client"]))
-                unneeded[entry is None] += 1
-                if entry is not None:
-                    questions.append(_late_question(asked, entry, limits[row["round"]]))
-            else:
-                questions.append(_question(row["round"], asked))
-
-    if unknown:
-        notes.append(
-            f"{unknown} questions whose answer is unknown, because the server had trouble, are "
-            "left out."
-        )
-    if any(unneeded):
-        notes.append(
-            f"{sum(unneeded)} clients were not waited for, because their rounds closed with enough "
-            f"answers: of {unneeded[0]} a later row says whether they answered, which counts; the "
-            f"other {unneeded[1]} are left out."
-        )
-    if strangers:
-        notes.append(
-            f"{len(strangers)} questions to clients that were none of their round's are left out, "
-            f"the first to {strangers[0]}."
-        )
+    questions, left_out = _questions(rows, limits)
+    notes += left_out
     untimed = sum(question.arrived and isnan(question.seconds) for question in questions)
     if untimed:
         notes.append(f"{untimed} answers have no time that is a number: only the answers count.")
@@ -105,6 +70,52 @@ def read_journal(folder: Path) -> FederationLog:
     )
     everyone = (asked for row in rows for asked in row["asked"])
     return replace(log, rejections=common_reasons(everyone))
+
+
+def _questions(
+    rows: Sequence[Row], limits: Mapping[int, float]
+) -> tuple[list[Question], list[str]]:
+    """Return the questions of which something is known, and notes about the others."""
+    resolved = _resolved(rows)
+    questions: list[Question] = []
+    unknown = 0
+    known_later = 0
+    never_known = 0
+    strangers = []
+    for row in rows:
+        table = row["probabilities"]
+        for asked in row["asked"]:
+            entry = resolved.get((row["round"], asked["client"]))
+            if asked["status"] == UNKNOWN:
+                unknown += 1
+            elif table is not None and asked["client"] not in table:
+                strangers.append(f"{asked['client']} in round {row['round']}")
+            elif asked["status"] != UNNEEDED:
+                questions.append(_question(row["round"], asked))
+            elif entry is None:
+                never_known += 1
+            else:
+                known_later += 1
+                questions.append(_late_question(asked, entry, limits[row["round"]]))
+
+    notes = []
+    if unknown:
+        notes.append(
+            f"{unknown} questions whose answer is unknown, because the server had trouble, are "
+            "left out."
+        )
+    if known_later or never_known:
+        notes.append(
+            f"{known_later + never_known} clients were not waited for, because their rounds closed "
+            f"with enough answers: of {known_later} a later row says whether they answered, which "
+            f"counts; the other {never_known} are left out."
+        )
+    if strangers:
+        notes.append(
+            f"{len(strangers)} questions to clients that were none of their round's are left out, "
+            f"the first to {strangers[0]}."
+        )
+    return questions, notes
 
 
 def _check_row(row: Row, where: str) -> None:
@@ -202,7 +213,7 @@ def _forget_impossible_times(
     longest = {row["round"]: float(row["seconds"]) + SLACK for row in rows}
     count = 0
     for question in questions:
-        limit = limits.get(question.round, inf) + SLACK
+        limit = limits[question.round] + SLACK
         if question.status != LATE_ANSWER:
             limit = min(limit, longest[question.round])
         if isfinite(question.seconds) and not 0 <= question.seconds <= limit:
@@ -223,7 +234,7 @@ def _round_lengths(
     odd = 0
     for row in rows:
         seconds = float(row["seconds"])
-        if seconds > 2 * limits.get(row["round"], inf) + SLACK:
+        if seconds > 2 * limits[row["round"]] + SLACK:
             seconds = nan
             odd += 1
         lengths[row["round"]] = seconds

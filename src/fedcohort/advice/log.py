@@ -110,7 +110,7 @@ class FederationLog:
 
     @property
     def has_times(self) -> bool:
-        """Whether the log says how long answers took."""
+        """Whether the log says how long any answer took."""
         return bool(np.isfinite(self.seconds).any())
 
     def tables(self, most: int = MOST_CLIENTS) -> tuple[Bools, Bools, Ints]:
@@ -149,12 +149,13 @@ class FederationLog:
 
     def _between(self, first: int, end: int) -> "FederationLog":
         kept = (self.round >= first) & (self.round < end)
+        round = self.round[kept] - first
         available = None if self.available is None else self.available[first:end]
         deadlines = None if self.deadlines is None else self.deadlines[first:end]
         return replace(
             self,
             rounds=self.rounds[first:end],
-            round=self.round[kept] - first,
+            round=round,
             client=self.client[kept],
             arrived=self.arrived[kept],
             seconds=self.seconds[kept],
@@ -162,6 +163,7 @@ class FederationLog:
             inclusion=self.inclusion[kept],
             status=self.status[kept],
             round_seconds=self.round_seconds[first:end],
+            cohort=_typical_cohort(round),
             available=available,
             deadline=_median(deadlines) if deadlines is not None else self.deadline,
             deadlines=deadlines,
@@ -224,27 +226,61 @@ def make_log(
     if deadlines is not None:
         limits = np.array([deadlines.get(round, np.inf) for round in rounds])
         deadline = _median(limits)
-    log = FederationLog(
+    positions = np.array([position_of_round[question.round] for question in ordered])
+    seconds = np.array([question.seconds for question in ordered], dtype=np.float64)
+    seconds, zero_note = _replace_zero_times(seconds)
+    return FederationLog(
         source=source,
         clients=clients,
         rounds=np.array(rounds),
-        round=np.array([position_of_round[question.round] for question in ordered]),
+        round=positions,
         client=np.array([position_of_client[question.client] for question in ordered]),
         arrived=np.array([question.arrived for question in ordered], dtype=np.bool_),
-        seconds=np.array([question.seconds for question in ordered], dtype=np.float64),
+        seconds=seconds,
         late=np.array([question.late for question in ordered], dtype=np.float64),
         inclusion=np.array([question.inclusion for question in ordered], dtype=np.float64),
         status=np.array([question.status for question in ordered]),
         round_seconds=np.array([lengths.get(round, np.nan) for round in rounds]),
-        cohort=1,
+        cohort=_typical_cohort(positions),
         deadline=deadline,
         selector=selector,
         available=_availability(available, rounds, position_of_client),
-        notes=notes,
+        notes=(*notes, *zero_note),
         deadlines=limits,
     )
-    asked = log.asked_in_round[log.asked_in_round > 0]
-    return replace(log, cohort=max(1, int(np.median(asked))))
+
+
+def _typical_cohort(round: Ints) -> int:
+    """Return the median number of questions in rounds that have any, at least 1.
+
+    Args:
+        round: Position of the round of each question [n].
+    """
+    if not round.size:
+        return 1
+    _, asked = np.unique(round, return_counts=True)
+    return max(1, int(np.median(asked)))
+
+
+def _replace_zero_times(seconds: Floats) -> tuple[Floats, list[str]]:
+    """Return times above 0, and a note if some were 0: a clock of whole seconds writes that.
+
+    Args:
+        seconds: Answer times, at least 0 or nan [n].
+    """
+    is_zero = seconds == 0
+    if not is_zero.any():
+        return seconds, []
+    above = seconds[seconds > 0]
+    if not above.size:
+        note = "All answer times are 0 s: the answers count, their times do not."
+        return np.full(len(seconds), np.nan), [note]
+    half = float(above.min()) / 2
+    note = (
+        f"{is_zero.sum()} answer times are 0 s, less than the clock tells apart: they count as "
+        f"{half:.3g} s, half of the shortest other time."
+    )
+    return np.where(is_zero, half, seconds), [note]
 
 
 def _median(deadlines: Floats) -> float | None:

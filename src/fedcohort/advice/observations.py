@@ -11,6 +11,7 @@ from fedcohort.advice.change import LEVEL
 from fedcohort.advice.durations import Durations
 from fedcohort.advice.estimates import plain
 from fedcohort.advice.wording import Sentence, count_reasons, number, percent
+from fedcohort.reports.words import counted
 
 
 def describe_log(advice: Advice) -> list[Sentence]:
@@ -27,8 +28,9 @@ def describe_log(advice: Advice) -> list[Sentence]:
     said.append(
         Sentence(
             "seen",
-            f"In {used.num_rounds} rounds {len(used.round)} questions went to {used.num_clients} "
-            f"clients, {used.cohort} per round; {percent(success)} were answered in time.",
+            f"In {used.num_rounds} rounds {len(used.round)} questions went to "
+            f"{counted(used.num_clients, 'client')}, {used.cohort} per round; {percent(success)} "
+            "were answered in time.",
             numbers=plain({"success": success}),
         )
     )
@@ -65,18 +67,21 @@ def describe_log(advice: Advice) -> list[Sentence]:
 def _silent(advice: Advice) -> Sentence | None:
     """Name the clients that were asked several times and never answered in time, and why."""
     used = advice.used
-    names = []
     is_silent = (used.arrived_of_client == 0) & (used.asked_of_client >= LEAST_ASKED)
     is_silent[broken_clients(used)] = False
-    for place in np.flatnonzero(is_silent):
+    silent = np.flatnonzero(is_silent)
+    if not silent.size:
+        return None
+    names = []
+    for place in silent[:MOST_NAMED]:
         words, counts = np.unique(used.status[used.client == place], return_counts=True)
         reasons = "; ".join(count_reasons(dict(zip(words.tolist(), counts.tolist(), strict=True))))
         names.append(f"{used.clients[place]} ({reasons})")
-    if not names:
-        return None
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    text = f"No answer counted, although asked: {', '.join(names[:MOST_NAMED])}{more}."
-    return Sentence("seen", text, numbers={"clients": len(names)})
+    more = ""
+    if silent.size > MOST_NAMED:
+        more = f" and {silent.size - MOST_NAMED} more"
+    text = f"No answer counted, although asked: {', '.join(names)}{more}."
+    return Sentence("seen", text, numbers={"clients": silent.size})
 
 
 def _wasted(advice: Advice) -> Sentence:
@@ -119,7 +124,10 @@ def _lasting(advice: Advice) -> Sentence:
             numbers=numbers,
         )
     if not isfinite(persistence.next_round.low):
-        text = "It cannot be said whether failures last: the log has too few rounds or answers."
+        text = (
+            "It cannot be said whether failures last: the log has too few rounds, or too few "
+            "clients that answer at times and fail at others."
+        )
         return Sentence("seen", text, is_said=False, numbers=numbers)
     text = f"It cannot be said that failures last (correlation of successive rounds {correlation})."
     return Sentence("seen", text, persistence.next_round.high < 0.2, numbers)

@@ -77,13 +77,13 @@ def _deadline_picture(found: DeadlineAdvice) -> Chart:
             Line(f"{100 * found.keep:.0f} % kept", Style(NEUTRAL), np.full(2, limit), ends)
         )
     word = "to try" if found.is_better else "best guess"
-    if found.is_said:
+    if found.is_to_set:
         word = "recommended"
     marked = {word: found.best}
     if found.present is not None and found.present != found.best:
         marked["present"] = found.present
     for name, seconds in marked.items():
-        place = int(np.abs(found.seconds - seconds).argmin())
+        place = found.nearest(seconds)
         at = slice(place, place + 1)
         lines.append(Line(f"{name}: {seconds:.3g} s", Style(1), found.seconds[at], speed[at]))
     return Chart(
@@ -102,7 +102,7 @@ def _deadline_picture(found: DeadlineAdvice) -> Chart:
 
 
 def _deadline_summary(found: DeadlineAdvice) -> str:
-    best = int(np.abs(found.seconds - found.best).argmin())
+    best = found.nearest(found.best)
     return (
         f"At {found.best:.3g} s: {60 * found.speed[best]:.3g} answers per minute, "
         f"{found.kept[best]:.0%} of all answers kept."

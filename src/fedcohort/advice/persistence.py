@@ -5,7 +5,7 @@ clients differ for good, A how much of a client's state lasts, and r how fast it
 intervals come from leaving out one tenth of the rounds after the other.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, log, sqrt
 
 import numpy as np
@@ -18,6 +18,7 @@ DECAYS = np.concatenate([np.linspace(0.1, 0.9, 17), [0.925, 0.95, 0.965, 0.975, 
 PARTS = 10
 LONGEST_GAP = 80
 LEAST_ROUNDS = 20
+LEAST_PAIRS = 10  # of answers of one client
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Persistence:
 
     @property
     def upper_share(self) -> float:
-        """The share where failures may last, else 0."""
+        """The share, or 0 if it is certain that failures do not last."""
         return self.share if self.next_round.high > 0 else 0.0
 
     @property
@@ -71,14 +72,20 @@ def estimate_persistence(log: FederationLog) -> Persistence:
     """Return how long failures last.
 
     Args:
-        log: The log; with fewer than 20 rounds nothing is said.
+        log: The log. Nothing is said of one with fewer than 20 rounds, with hardly a client that
+            was asked twice, or in which every client always answers or never does.
     """
     rate = float(log.arrived.mean())
-    if log.num_rounds < LEAST_ROUNDS or rate in (0.0, 1.0):
-        return Persistence(NONE.next_round, 0.0, 0.5, rate, is_certain=False)
+    nothing = replace(NONE, mean_rate=rate)
+    answered = log.arrived_of_client
+    varies = (answered > 0) & (answered < log.asked_of_client)
+    # If no client ever changes, how clients differ explains everything.
+    if log.num_rounds < LEAST_ROUNDS or not varies.any():
+        return nothing
     products, pairs = _products(log, rate)
-    if pairs[:, 1:].sum() < 10:
-        return Persistence(NONE.next_round, 0.0, 0.5, rate, is_certain=False)
+    pairs_without = pairs.sum() - pairs.sum(axis=1)
+    if pairs.sum() < LEAST_PAIRS or not pairs_without.all():
+        return nothing
 
     correlation, share, decay = _fit(products.sum(axis=0), pairs.sum(axis=0), rate)
     left_out = []
@@ -88,7 +95,7 @@ def estimate_persistence(log: FederationLog) -> Persistence:
     deviations = np.array(left_out) - np.mean(left_out)
     error = sqrt((PARTS - 1) / PARTS * float((deviations**2).sum()))
     margin = t975(PARTS - 1) * error
-    interval = Interval(correlation, correlation - margin, min(1.0, correlation + margin))
+    interval = Interval(correlation, correlation - margin, correlation + margin).within(-1.0, 1.0)
     return Persistence(interval, share, decay, rate, is_certain=interval.is_above(0.0))
 
 

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedcohort.advice.log import ARRIVED, FederationLog, make_log
-from fedcohort.advice.log import Question as Line
+from fedcohort.advice.log import ARRIVED, FederationLog, Question, make_log
 from fedcohort.arrays import Floats
 from fedcohort.checks import check_int, check_positive, check_range
 from fedcohort.lab.config import open_world
@@ -192,7 +191,7 @@ def play_rows(
     selector = Random(num_clients, cohort, rng=[seed])
     kept: list[npt.NDArray[Any]] = []
     limit = inf if deadline is None else deadline
-    questions: list[Line] = []
+    questions: list[Question] = []
     lengths = {}
     for record in play(selector, _keep(rows, kept), rounds, deadline=limit):
         number = record.cohort.round + 1
@@ -207,11 +206,11 @@ def play_rows(
             strict=True,
         )
         for client, inclusion, arrived in cells:
-            line = Line(number, str(client), arrived, inclusion=inclusion)
-            line.status = ARRIVED if arrived else "lost"
+            question = Question(number, str(client), arrived, inclusion=inclusion)
+            question.status = ARRIVED if arrived else "lost"
             if times is not None and arrived:
-                line.seconds = float(times[client])
-            questions.append(line)
+                question.seconds = float(times[client])
+            questions.append(question)
     names = tuple(str(client) for client in range(num_clients))
     return make_log(
         source,

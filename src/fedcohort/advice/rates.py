@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedcohort.advice.estimates import Interval, log_gamma
+from fedcohort.advice.estimates import Interval, from_draws, log_gamma
 from fedcohort.advice.log import FederationLog
 from fedcohort.advice.persistence import Persistence
 from fedcohort.arrays import Floats
@@ -40,9 +40,7 @@ class Rates:
     @property
     def spread(self) -> Interval:
         """Standard deviation of the rates over clients."""
-        values = self.draws.std(axis=1)
-        low, high = np.quantile(values, [0.025, 0.975])
-        return Interval(float(values.mean()), float(low), float(high))
+        return from_draws(self.draws.std(axis=1))
 
 
 def estimate_rates(
@@ -79,7 +77,11 @@ def fit_rates(asked: Floats, arrived: Floats, rng: np.random.Generator, draws: i
     """
     clients = len(asked)
     draws = max(200, min(draws, MOST_VALUES // clients))
-    weights = _grid_weights(asked[:MOST_FITTED], arrived[:MOST_FITTED])
+    chosen = np.arange(clients)
+    if clients > MOST_FITTED:  # drawn, because neighbours may be alike
+        known = np.flatnonzero(asked)
+        chosen = rng.choice(known, size=min(MOST_FITTED, len(known)), replace=False)
+    weights = _grid_weights(asked[chosen], arrived[chosen])
     picks = rng.choice(weights.size, size=draws, p=weights.ravel())
     mean = MEANS[picks // len(CONCENTRATIONS)][:, None]
     concentration = CONCENTRATIONS[picks % len(CONCENTRATIONS)][:, None]

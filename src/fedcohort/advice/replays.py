@@ -223,12 +223,20 @@ def _estimate(
     means = (resamples @ np.stack([got, total, size, robust], axis=1)) / rounds
     ratio = means[:, 0] / np.maximum(means[:, 1], 1e-12) * means[:, 2]
     value = float(got.mean() / max(float(total.mean()), 1e-12) * size.mean())
-    squares = float((weight**2).sum())
     return Replayed(
         selector=name,
         inverse=widened(from_draws(means[:, 0], float(got.mean())), blocks),
         normalised=widened(from_draws(ratio, value), blocks),
         robust=widened(from_draws(means[:, 3], float(robust.mean())), blocks),
-        effective=float(weight.sum()) ** 2 / squares if squares else 0.0,
+        effective=_effective_size(weight),
         support=float(total.mean() / max(float(size.mean()), 1e-12)),
     )
+
+
+def _effective_size(weight: Floats) -> float:
+    """Return how many answers of equal weight are worth as much, 0 if all weights are 0."""
+    largest = float(weight.max())
+    if not largest:
+        return 0.0
+    scaled = weight / largest  # the square of a large weight would overflow
+    return float(scaled.sum() ** 2 / (scaled**2).sum())

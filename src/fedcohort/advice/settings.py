@@ -16,6 +16,8 @@ from fedcohort.lab.config import ComparisonConfig
 
 MOST_CLIENTS = 200  # of a comparison; the data of a small data set would not suffice for more
 MOST_NAMED = 3
+DATASET = "digits"
+MODEL = "mlp"
 ROUNDS = 100
 SEEDS = 3
 
@@ -30,9 +32,6 @@ def comparison_settings(
     rule: str = "normalised",
     cohort: int,
     deadline: float | None,
-    dataset: str = "digits",
-    model: str = "mlp",
-    rounds: int = ROUNDS,
 ) -> dict[str, Any]:
     """Return settings of a comparison in a world like that of the log.
 
@@ -48,9 +47,6 @@ def comparison_settings(
         rule: Aggregation rule.
         cohort: Clients to ask per round.
         deadline: Deadline in seconds; None leaves times out.
-        dataset: Data set to train on.
-        model: Model to train.
-        rounds: Rounds to train.
     """
     own = np.sort(rates)
     has_times = durations is not None and deadline is not None
@@ -60,14 +56,14 @@ def comparison_settings(
     places = np.linspace(0, len(own) - 1, clients).round().astype(int)
     shares = np.clip(own[places], 0.01, 0.99).round(3)
     settings: dict[str, Any] = {
-        "dataset": dataset,
-        "model": model,
+        "dataset": DATASET,
+        "model": MODEL,
         "selectors": tuple(selectors),
         "partitions": ("iid", "primary-label"),
         "aggregations": (rule,),
         "clients": clients,
         "cohort": max(1, min(clients, round(cohort * clients / log.num_clients))),
-        "rounds": rounds,
+        "rounds": ROUNDS,
         "seeds": SEEDS,
         "rates": tuple(shares.tolist()),
     }

@@ -60,7 +60,8 @@ def read_log(
         return read_csv_log(source, deadline)
     if tuple(cell.strip() for cell in header.split(",")) == TRACE_COLUMNS:
         _check_given(given, ("cohort", "round_seconds"), source, "a trace")
-        return play_trace(source, cohort, round_seconds or ROUND_SECONDS)
+        length = ROUND_SECONDS if round_seconds is None else round_seconds
+        return play_trace(source, cohort, length)
     raise ValueError(
         f"{source}, line 1: must be {','.join(COLUMNS)}[,{OPTIONAL}] (a log) or "
         f"{','.join(TRACE_COLUMNS)} (a trace), got {header[:100]!r}"

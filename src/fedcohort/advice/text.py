@@ -3,9 +3,10 @@
 import numpy as np
 
 from fedcohort.advice.advisor import Advice
+from fedcohort.advice.cohort import CONFIDENCE
 from fedcohort.advice.durations import LEAST_ANSWERS
 from fedcohort.advice.estimates import plain
-from fedcohort.advice.headline import describe_gain, why_unsure
+from fedcohort.advice.headline import describe_gain, present_deadline, to_keep, why_unsure
 from fedcohort.advice.observations import describe_log
 from fedcohort.advice.rules import FOUND, MEMORY_STUDY, STUDY
 from fedcohort.advice.selectors import UNIFORM, SelectorAdvice
@@ -31,27 +32,15 @@ def sentences(advice: Advice) -> list[Sentence]:
 def _deadline(advice: Advice) -> Sentence:
     found = advice.deadline
     if found is None:
-        used = advice.used
-        known = int(np.isfinite(used.seconds).sum())
-        stopped = int((used.late == 1).sum())
-        text = (
-            f"A deadline cannot be recommended: {known} answers have a time, and at least "
-            f"{LEAST_ANSWERS} must. More rounds with times would tell; a federation that is "
-            "described needs --seconds."
-        )
-        if stopped > len(used.round) / 2 and used.deadline is not None:
-            text += (
-                f" But {stopped} of {len(used.round)} clients were still at work at the deadline "
-                f"of {used.deadline:.3g} s: try a longer one first."
-            )
-        return Sentence("deadline", text, False, {"answers": known, "needed": LEAST_ANSWERS})
-    place = int(abs(found.seconds - found.best).argmin())
+        return _no_deadline(advice)
+    place = found.nearest(found.best)
     numbers = plain({name: value for name, value in vars(found).items() if name != "kept"})
     got = (
         f"{found.arrivals[place]:.1f} answers per round of {found.length[place]:.3g} s, "
         f"{100 * found.kept[place]:.0f} % of all that would ever come"
     )
     rounds = advice.used.num_rounds
+    present = present_deadline(advice)
     if found.is_beyond and advice.used.longest_deadline is not None:
         text = (
             f"The best deadline cannot be said from {rounds} rounds: {found.best:.3g} s looks best "
@@ -61,7 +50,7 @@ def _deadline(advice: Advice) -> Sentence:
         return Sentence("deadline", text, False, numbers)
     if not found.is_said and found.is_better:
         text = (
-            f"{describe_gain(found, _present(advice))}: try it. Whether it is the best cannot be "
+            f"{describe_gain(found, present)}: try it. Whether it is the best cannot be "
             f"said from {rounds} rounds (the chance that it loses more than 5 % against the best "
             f"is {100 * found.risk:.0f} %{_more(found.more_rounds)}). It gets {got}; the slowest "
             f"client keeps {100 * found.least_kept:.0f} % of its answers."
@@ -78,12 +67,12 @@ def _deadline(advice: Advice) -> Sentence:
         return Sentence(
             "deadline", f"Set the deadline to {found.best:.3g} s: {got}.", numbers=numbers
         )
-    present = _present(advice)
     if not found.is_better:
-        text = (
-            f"Keep the deadline of {present}: no other gets more answers per second for certain. "
-            f"The best guess is {found.best:.3g} s: {got}."
-        )
+        text = f"Keep {to_keep(advice)}: no other gets more answers per second for certain."
+        guess = f"The best guess is {found.best:.3g} s:"
+        if found.best == found.present:
+            guess = "It gets"
+        text += f" {guess} {got}."
         return Sentence("deadline", text, numbers=numbers)
     text = (
         f"Set the deadline to {found.best:.3g} s instead of {present}: {got}. The "
@@ -94,12 +83,22 @@ def _deadline(advice: Advice) -> Sentence:
     return Sentence("deadline", text, numbers=numbers)
 
 
-def _present(advice: Advice) -> str:
-    """Return the present deadline in words."""
-    present = f"{advice.used.deadline or float('nan'):.3g} s"
-    if advice.used.deadlines is not None:
-        return f"those of the log (median {present})"
-    return present
+def _no_deadline(advice: Advice) -> Sentence:
+    """Return why no deadline can be recommended."""
+    used = advice.used
+    known = int(np.isfinite(used.seconds).sum())
+    stopped = int((used.late == 1).sum())
+    text = (
+        f"A deadline cannot be recommended: {known} answers have a time, and at least "
+        f"{LEAST_ANSWERS} must. More rounds with times would tell; a federation that is "
+        "described needs --seconds."
+    )
+    if stopped > len(used.round) / 2 and used.deadline is not None:
+        text += (
+            f" But {stopped} of {len(used.round)} clients were still at work at the deadline "
+            f"of {used.deadline:.3g} s: try a longer one first."
+        )
+    return Sentence("deadline", text, False, {"answers": known, "needed": LEAST_ANSWERS})
 
 
 def _cohort(advice: Advice) -> list[Sentence]:
@@ -107,10 +106,21 @@ def _cohort(advice: Advice) -> list[Sentence]:
     numbers = plain(vars(found))
     answers = "1 answer" if found.needed == 1 else f"{found.needed} answers"
     now = f"{100 * found.enough_now:.0f} % of the rounds had at least {answers}"
+    if found.ask is None and found.enough_now >= CONFIDENCE:
+        text = (
+            f"{now}. Whether nine rounds of ten go on having as many cannot be said from "
+            f"{advice.used.num_rounds} rounds, even if all clients are asked."
+        )
+        return [Sentence("cohort", text, False, numbers)]
     if found.ask is None:
         text = f"{now}. Nine rounds of ten cannot have as many, even if all clients are asked."
         return [Sentence("cohort", text, numbers=numbers)]
-    if found.is_wanted:
+    if found.is_wanted and found.ask == found.present:
+        text = (
+            f"Go on asking {found.ask} clients: nine rounds of ten have at least {answers}, and "
+            f"{found.wasted:.1f} more than needed on average. Now {now}."
+        )
+    elif found.is_wanted:
         text = (
             f"Ask {found.ask} clients instead of {found.present}: nine rounds of ten then have at "
             f"least {answers}, and {found.wasted:.1f} more than needed on average. "
@@ -177,7 +187,7 @@ def _selector(advice: Advice) -> list[Sentence]:
         )
         said.append(Sentence("selector", text, False, numbers))
     greedy = max(found.fitted, key=lambda name: float(found.fitted[name].arrivals.mean()))
-    if found.fitted[greedy].least_asked < found.fair:
+    if not found.is_fair(greedy):
         other = found.fitted[greedy]
         text = (
             f"`{greedy}` gets the most answers ({other.arrivals.mean():.2f}), but asks a fifth of "
@@ -238,6 +248,6 @@ def _training(advice: Advice) -> list[Sentence]:
 
 
 def _more(rounds: int | None) -> str:
-    if rounds is None:
+    if not rounds:
         return ""
     return f"; about {rounds} more rounds would tell"

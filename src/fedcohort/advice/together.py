@@ -38,5 +38,5 @@ def estimate_together(log: FederationLog, rates: Floats, weights: Floats, block:
     sums = sum_by(log.round, scores, log.num_rounds)
     squares = sum_by(log.round, scores**2, log.num_rounds)
     pairs = log.asked_in_round * (log.asked_in_round - 1)
-    correlation = ratio_interval(sums**2 - squares, pairs, weights, block)
+    correlation = ratio_interval(sums**2 - squares, pairs, weights, block).within(-1.0, 1.0)
     return Together(correlation, is_certain=correlation.is_above(0.0))

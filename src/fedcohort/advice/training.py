@@ -35,6 +35,6 @@ def train(
     return replace(
         advice,
         settings=settings,
-        settings_toml=settings_text(settings, advice.log, advice.cohort.enough),
+        settings_toml=settings_text(settings, advice.used, advice.cohort.enough),
         training=rows,
     )

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedcohort.advice.estimates import Interval, ratio_interval, sum_by
+from fedcohort.advice.estimates import Interval, share_interval, sum_by
 from fedcohort.advice.log import ARRIVED, LATE_ANSWER, FederationLog
 from fedcohort.arrays import Floats
 
@@ -36,7 +36,7 @@ def measure_waste(log: FederationLog, weights: Floats, block: int) -> Waste:
     # An answer that came after its round had closed is known, but did not count.
     is_lost = ~log.arrived | (log.status == LATE_ANSWER)
     missing = sum_by(log.round, is_lost, log.num_rounds)
-    share = ratio_interval(missing, log.asked_in_round, weights, block)
+    share = share_interval(missing, log.asked_in_round, weights, block)
     words, counts = np.unique(log.status[is_lost], return_counts=True)
     order = np.argsort(-counts, kind="stable")
     reasons = {str(words[place]): int(counts[place]) for place in order if words[place] != ARRIVED}

@@ -25,27 +25,33 @@ def advise(
     clients: Annotated[int | None, typer.Option(help="Number of clients.")] = None,
     rates: Annotated[str | None, typer.Option(help="How often they answer, as 0.3,0.9.")] = None,
     seconds: Annotated[float | None, typer.Option(help="Median seconds until an answer.")] = None,
-    spread: Annotated[float | None, typer.Option(help="Sd of its logarithm; else 0.5.")] = None,
+    spread: Annotated[
+        float | None, typer.Option(help="Sd of the logarithm of these seconds.")
+    ] = None,
     off: Annotated[float | None, typer.Option(help="Mean rounds that a failure lasts.")] = None,
     cohort: Annotated[
-        int | None, typer.Option(help="Clients asked per round; also: trace.")
+        int | None, typer.Option(help="Clients asked per round; traces, too.")
     ] = None,
     deadline: Annotated[
-        float | None, typer.Option(help="In seconds, as it is; also: CSV log.")
+        float | None, typer.Option(help="Present deadline in s; CSV logs, too.")
     ] = None,
     round_seconds: Annotated[
-        float | None, typer.Option(help="Trace: length of a round; else 60.")
+        float | None, typer.Option(help="Trace: length of a round, by default 60.")
     ] = None,
-    selector: Annotated[str | None, typer.Option(help="Run of `compare`: whose to read.")] = None,
-    selectors: Annotated[str | None, typer.Option(help="Selectors to compare, by commas.")] = None,
+    selector: Annotated[
+        str | None, typer.Option(help="Run of `compare`: which selector's.")
+    ] = None,
+    selectors: Annotated[
+        str | None, typer.Option(help="Selectors to compare, with commas.")
+    ] = None,
     needed: Annotated[int | None, typer.Option(help="Answers wanted per round.")] = None,
-    keep: Annotated[float, typer.Option(help="Share a deadline must keep.")] = 0.9,
-    fair: Annotated[float, typer.Option(help="Least fair share.")] = 0.4,
+    keep: Annotated[float, typer.Option(help="Share of answers to keep.")] = 0.9,
+    fair: Annotated[float, typer.Option(help="Least asked, of a fair share.")] = 0.4,
     model_bytes: Annotated[int | None, typer.Option(help="Size of the model.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Train, too: on this data set.")] = None,
     model: Annotated[str | None, typer.Option(help="Train, too: this model.")] = None,
-    rounds: Annotated[int | None, typer.Option(help="Rounds to describe, play, train.")] = None,
-    seeds: Annotated[int | None, typer.Option(help="Train, too: number of runs.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="Rounds to play, and to train.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Train, too: number of seeds.")] = None,
     data: Annotated[Path | None, typer.Option(help="Folder with data sets.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of all draws.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder to write the advice to.")] = None,
@@ -72,8 +78,13 @@ def advise(
     trains = dataset is not None or model is not None
     if trains and out is None:
         raise ValueError("out must be given with dataset or model, for the run folder, got none")
+    if not trains:
+        _refuse({"seeds": seeds, "data": data}, "without dataset or model")
+    names = CANDIDATES if selectors is None else parse_words(selectors)
+    if not names:
+        raise ValueError(f"selectors must name at least one selector, got {selectors!r}")
     options = library.Options(
-        selectors=parse_words(selectors) if selectors else CANDIDATES,
+        selectors=names,
         needed=needed,
         keep=keep,
         fair=fair,
@@ -138,8 +149,12 @@ def _described(given: dict[str, Any]) -> "FederationLog":
             "source must be given, or clients and rates, got no source, "
             f"clients={given['clients']!r} and rates={given['rates']!r}"
         )
+    if given["seconds"] is None:
+        _refuse({"spread": given["spread"]}, "without seconds")
     values = {name: value for name, value in given.items() if value is not None}
     values["rates"] = parse_numbers("rates", given["rates"])
+    if not values["rates"]:
+        raise ValueError(f"rates must be at least one number, got {given['rates']!r}")
     values.setdefault("cohort", max(1, given["clients"] // 5))
     return play_description(Description(**values))
 
@@ -193,9 +208,9 @@ def deadline_rows(found: "Advice") -> list[dict[str, Any]]:
     if curve is None:
         return []
     places = set(range(0, len(curve.seconds), 7))
-    places.add(int(abs(curve.seconds - curve.best).argmin()))
+    places.add(curve.nearest(curve.best))
     if curve.present is not None:
-        places.add(int(abs(curve.seconds - curve.present).argmin()))
+        places.add(curve.nearest(curve.present))
     rows = []
     for place in sorted(places):
         rows.append(
