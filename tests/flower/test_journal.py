@@ -44,6 +44,20 @@ def written(folder):
     return [json.loads(line) for line in (folder / "rounds.jsonl").read_text().splitlines()]
 
 
+def test_small_probabilities_keep_their_digits():
+    row = round_row(
+        1,
+        seconds=1.0,
+        clients=["a"],
+        inclusion=[1.23456789e-8],
+        verdicts=[ARRIVED],
+        known=["a"],
+        totals=Totals(),
+        probabilities=None,
+    )
+    assert row["asked"][0]["inclusion"] == 1.23457e-8  # 0 would say that nobody could be asked
+
+
 def test_a_row_says_what_came_of_the_round():
     second = rows(1, 2, probabilities={"a": 0.5})[1]
     assert second == {

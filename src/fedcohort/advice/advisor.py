@@ -40,7 +40,7 @@ RESAMPLES = 400
 LEAST_AFTER_CHANGE = 20  # rounds after a change that suffice to forget what was before
 SHORTEST, LONGEST = 100, 400  # rounds to play ahead
 MOST_AHEAD = 10_000
-Step = Callable[[str], None]
+OnProgress = Callable[[str, int, int], None]  # what is done now, parts done, parts in all
 
 
 @dataclass(frozen=True)
@@ -123,14 +123,15 @@ class Advice:
 
 
 def advise(
-    log: FederationLog, options: Options | None = None, on_step: Step | None = None
+    log: FederationLog, options: Options | None = None, on_progress: OnProgress | None = None
 ) -> Advice:
     """Return what a log says, and what to do.
 
     Args:
         log: The log.
         options: What is asked for; by default nothing special.
-        on_step: Called with a few words before each part of the work.
+        on_progress: Called before each part of the work with its name, the number of parts done
+            and of all.
 
     Raises:
         ValueError: If the log has fewer than 5 rounds, or an option does not fit it.
@@ -143,7 +144,7 @@ def advise(
         ('normalised', 5)
     """
     options = options or Options()
-    step = on_step or (lambda words: None)
+    on_progress = on_progress or (lambda part, done, total: None)
     if log.num_rounds < LEAST_ROUNDS:
         raise ValueError(
             f"{log.source} must hold at least {LEAST_ROUNDS} rounds to say anything, "
@@ -152,7 +153,7 @@ def advise(
     if options.needed is not None:
         check_int("needed", options.needed, 1, log.num_clients)
 
-    step("clients")
+    on_progress("advice: clients", 0, 3)
     change = find_change(log, stream(options.seed, "advice", "change"))
     used = _since_change(log, change)
     persistence = estimate_persistence(used)
@@ -164,12 +165,12 @@ def advise(
     success = share_interval(used.arrived_in_round, used.asked_in_round, weights, block)
     waste = measure_waste(used, weights, block)
 
-    step("deadline")
+    on_progress("advice: deadline", 1, 3)
     times = stream(options.seed, "advice", "deadline")
     deadline = advise_deadline(used, block, times, options.keep)
     durations = fit_durations(used)
 
-    step("selectors")
+    on_progress("advice: selectors", 2, 3)
     ahead = options.rounds or int(np.clip(used.num_rounds, SHORTEST, LONGEST))
     rounds, runs = world_size(used.num_clients, ahead)
     worlds = stream(options.seed, "advice", "worlds")

@@ -100,8 +100,8 @@ def replay(log: FederationLog, selectors: Sequence[str], seed: int = 0) -> list[
         seed: Seed of selectors and resamples.
 
     Raises:
-        ValueError: If the log has fewer than 20 rounds or no probabilities, or a selector cannot
-            be replayed.
+        ValueError: If the log has fewer than 20 rounds, no answer or no probabilities, or a
+            selector cannot be replayed.
 
     Examples:
         >>> from fedcohort.advice.played import Description, play_description
@@ -127,6 +127,11 @@ def _check(log: FederationLog) -> None:
         raise ValueError(
             f"{log.source} must hold at least {LEAST_ROUNDS} rounds to be replayed, "
             f"got {log.num_rounds}"
+        )
+    if not log.arrived.any():
+        raise ValueError(
+            f"{log.source} must hold an answer to be replayed, got none to {len(log.arrived)} "
+            "questions"
         )
     unknown = int(np.isnan(log.inclusion).sum())
     if unknown:

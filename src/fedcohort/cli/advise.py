@@ -112,7 +112,8 @@ def advise(
             round_seconds=round_seconds,
             selector=selector,
         )
-    found = library.advise(log, options)
+    with progress_bars() as on_progress:
+        found = library.advise(log, options, on_progress)
     if trains and out is not None:
         given = {"dataset": dataset, "model": model, "rounds": rounds, "seeds": seeds}
         changes = {name: value for name, value in given.items() if value is not None}

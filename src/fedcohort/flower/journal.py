@@ -95,7 +95,7 @@ def round_row(
         asked.append(
             {
                 "client": name,
-                "inclusion": round(probability, 6),
+                "inclusion": float(f"{probability:.6g}"),
                 "status": verdict.status,
                 "reason": verdict.reason,
                 "seconds": verdict.seconds,
