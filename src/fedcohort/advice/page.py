@@ -189,7 +189,7 @@ def _who_fails(advice: Advice) -> LeftOut:
         said.append(f"Why updates are missing: {'; '.join(reasons)}.")
     note = "How often a client answers is shrunk towards the others where it was seldom asked."
     if len(rows) > MAX_CLIENTS:
-        note += f" {MAX_CLIENTS} of {used.num_clients:,} clients; all are in the tables below."
+        note += f" {MAX_CLIENTS} of {used.num_clients:,} clients; more are in the tables below."
     table = MarkedTable("Clients that answer least", rows[:MAX_CLIENTS], note=note)
     return LeftOut("Who fails", said, table=table)
 
