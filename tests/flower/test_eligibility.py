@@ -107,7 +107,31 @@ def test_too_few_that_may_be_asked_are_an_error_that_ends_the_wait(clock):
         cohort_strategy(cohort_size=2, eligible=["3"]).start(federation(clock, 5), initial())
 
 
-@pytest.mark.parametrize("wrong", ["a", [], {}, 3, [1, 2], {1: "a"}])
+def test_nobody_who_may_be_asked_is_not_blamed_on_the_wait(clock):
+    strategy = cohort_strategy(cohort_size=2, eligible=["nobody"])
+    with pytest.raises(ValueError, match="eligible must admit a client, got none of the 5 that"):
+        strategy.start(federation(clock, 5), initial())
+
+
+@pytest.mark.parametrize(
+    ("properties", "is_admitted"),
+    [
+        ({"region": "eu"}, True),
+        ({"region": "us"}, True),
+        ({"region": "cn"}, False),
+        ({"region": ["eu"]}, False),
+        ({}, False),
+    ],
+)
+def test_a_property_may_have_one_of_several_values(properties, is_admitted):
+    for values in (["eu", "us"], ("eu", "us"), {"eu", "us"}):
+        assert Eligibility({"region": values}).admits(ClientInfo("a", properties)) == is_admitted
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["a", [], {}, 3, [1, 2], {1: "a"}, {"region": None}, {"gpu": np.ones(2)}, {"gpu": []}],
+)
 def test_what_is_neither_is_refused(wrong):
     with pytest.raises(ValueError, match="eligible must be names of clients, properties of nodes"):
         cohort_strategy(eligible=wrong)

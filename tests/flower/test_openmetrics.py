@@ -82,7 +82,9 @@ def test_a_taken_port_is_one_warning_and_the_run_goes_on(clock, logged):
     assert strategy.training.totals.arrived == 6
     warnings = [line for line in logged if "metrics_port" in line]
     assert len(warnings) == 1
-    assert f"metrics_port must be free, got 127.0.0.1:{port}" in warnings[0]
+    assert (
+        f"metrics_host and metrics_port must be a free address, got 127.0.0.1:{port}" in warnings[0]
+    )
 
 
 def test_a_run_serves_its_rounds_the_resumed_ones_too_and_stops_at_its_end(clock, tmp_path):

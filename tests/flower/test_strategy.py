@@ -15,6 +15,8 @@ from flwr.serverapp.strategy import (
 )
 from helpers import INITIAL, RecordingSelector, cohort_strategy, initial
 
+from fedcohort.flower import AutoDeadline
+
 
 def test_a_second_start_counts_anew(clock):
     grid, strategy = federation(clock, 4), cohort_strategy()
@@ -45,6 +47,8 @@ def test_a_second_start_counts_anew(clock):
         ({"deadline": 0.0}, "deadline must be a finite number above 0, got 0.0"),
         ({"deadline": inf}, "deadline must be a finite number above 0, got inf"),
         ({"deadline": "soon"}, "deadline must be a number, a function or 'auto', got 'soon'"),
+        ({"deadline": AutoDeadline}, "deadline must be an object, not its class, got AutoDeadline"),
+        ({"metrics_host": 123}, "metrics_host must be a name or an address, got 123"),
         ({"seed": -1}, "seed must be a whole number at least 0, got -1"),
         ({"num_clients": 2}, "num_clients must be a whole number at least 3, got 2"),
         (

@@ -50,6 +50,11 @@ def gather_clients(
         ) from None
 
     connected = len(registry.available)
+    if connected == 0 and registry.num_ineligible:
+        raise ValueError(
+            f"eligible must admit a client, got none of the {registry.num_ineligible} that "
+            f"connected in {wait:g} s"
+        )
     if connected == 0:
         raise ValueError(
             f"wait must be long enough for a client to connect, got {wait:g} s in which none did"

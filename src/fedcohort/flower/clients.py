@@ -184,6 +184,11 @@ class ClientRegistry:
                 claims[name] = rivals
         return claims
 
+    @property
+    def num_ineligible(self) -> int:
+        """Number of connected clients that may not be asked."""
+        return len(self.node_names.claims(self._nodes)) - len(self.eligible_claims(self._nodes))
+
     def assign_nodes(self, nodes: dict[int, Any]) -> None:
         """Give newcomers an index, and every client its node.
 

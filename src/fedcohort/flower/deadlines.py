@@ -130,6 +130,9 @@ def check_deadline_option(deadline: Any) -> float | DeadlineFunction | None:
     Raises:
         ValueError: If it is neither a positive number, nor a function, "auto" or None.
     """
+    if isinstance(deadline, type):
+        name = deadline.__name__
+        raise ValueError(f"deadline must be an object, not its class, got {name}; use {name}()")
     if deadline is None or callable(deadline):
         return deadline  # type: ignore[no-any-return]
     if deadline == "auto":

@@ -9,6 +9,8 @@ from typing import Any
 from fedcohort.flower.text import describe_error
 
 log = logging.getLogger("flwr.fedcohort")
+SCALARS = (str, bool, int, float)  # what a node's configuration holds
+COLLECTIONS = (list, tuple, set, frozenset)
 
 
 @dataclass(frozen=True)
@@ -31,8 +33,9 @@ class Eligibility:
     """Decides who may be asked.
 
     Args:
-        eligible: Names, in which * stands for anything; or properties and the values that they
-            must have; or a function of a `ClientInfo`. None lets everyone take part.
+        eligible: Names, in which * stands for anything; or properties with the value that each must
+            have, or a list of values of which it must have one; or a function of a `ClientInfo`.
+            None lets everyone take part.
 
     Attributes:
         needs_properties: Whether nodes must be asked for their properties.
@@ -58,7 +61,7 @@ class Eligibility:
             return True
         if isinstance(eligible, Mapping):
             wanted = eligible.items()
-            return all(client.properties.get(key) == value for key, value in wanted)
+            return all(_has_value(client.properties, key, value) for key, value in wanted)
         if not callable(eligible):
             return any(fnmatchcase(client.name, pattern) for pattern in eligible)
         try:
@@ -71,10 +74,26 @@ class Eligibility:
             return False
 
 
+def _has_value(properties: Mapping[str, Any], key: str, wanted: Any) -> bool:
+    """Return whether a property is there and has the wanted value, or one of several."""
+    if key not in properties:
+        return False
+    values = wanted if isinstance(wanted, COLLECTIONS) else [wanted]
+    return any(properties[key] == value for value in values)
+
+
 def _is_usable(eligible: Any) -> bool:
     if eligible is None or callable(eligible):
         return True
     if isinstance(eligible, Mapping):
-        return len(eligible) > 0 and all(isinstance(key, str) for key in eligible)
+        has_names = all(isinstance(key, str) for key in eligible)
+        return len(eligible) > 0 and has_names and all(map(_is_value, eligible.values()))
     is_collection = isinstance(eligible, Collection)
     return is_collection and len(eligible) > 0 and all(isinstance(name, str) for name in eligible)
+
+
+def _is_value(value: Any) -> bool:
+    """Return whether a property can have this value, or one of these."""
+    if isinstance(value, COLLECTIONS):
+        return len(value) > 0 and all(isinstance(one, SCALARS) for one in value)
+    return isinstance(value, SCALARS)

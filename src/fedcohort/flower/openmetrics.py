@@ -18,12 +18,14 @@ SECONDS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600)  # upper ends of 
 LARGEST_PORT = 65535
 
 
-def check_port(port: Any) -> int | None:
+def check_address(port: Any, host: Any) -> int | None:
     """Return the port, None for none, if there is a library to serve it.
 
     Raises:
-        ValueError: If it is no port, or the library is not installed.
+        ValueError: If it is no port, the host is no text, or the library is not installed.
     """
+    if not isinstance(host, str):
+        raise ValueError(f"metrics_host must be a name or an address, got {host!r}")
     if port is None:
         return None
     check_int("metrics_port", port, 0, LARGEST_PORT)
@@ -112,7 +114,8 @@ class RunMetrics:
             self._server, _ = start_http_server(port, addr=host, registry=self.registry)
         except OSError as error:
             log.warning(
-                "metrics_port must be free, got %s:%d: %s; the run goes on without metrics",
+                "metrics_host and metrics_port must be a free address, got %s:%d: %s; "
+                "the run goes on without metrics",
                 host,
                 port,
                 describe_error(error),

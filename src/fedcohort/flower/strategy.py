@@ -19,7 +19,7 @@ from fedcohort.flower.evaluation import Evaluation
 from fedcohort.flower.history import ReplyHistory
 from fedcohort.flower.inner_strategy import InnerStrategy, check_strategy
 from fedcohort.flower.limits import Limits, ReplyRules
-from fedcohort.flower.openmetrics import check_port
+from fedcohort.flower.openmetrics import check_address
 from fedcohort.flower.options import RunOptions, check_closing, check_files, check_logs
 from fedcohort.flower.run import Evaluate, Run
 from fedcohort.flower.server_rule import check_aggregation
@@ -152,7 +152,7 @@ class CohortStrategy(Strategy):
             resume=resume,
             from_previous=from_previous,
             logs=logs,
-            metrics_port=check_port(metrics_port),
+            metrics_port=check_address(metrics_port, metrics_host),
             metrics_host=metrics_host,
         )
 
