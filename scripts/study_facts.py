@@ -7,13 +7,16 @@ folder, so `python scripts/study_facts.py FOLDER` brings in what another machine
 import json
 import sys
 from collections.abc import Iterable
+from math import exp
 from pathlib import Path
 from typing import Any
 
 from fedcohort.files import save_csv
 from fedcohort.study import runs
 from fedcohort.study.analysis import Combination, Difference, compare_rules, compare_with
-from fedcohort.study.tables import Place, by_place, rounds_row, values_by_combination
+from fedcohort.study.measures import align_columns
+from fedcohort.study.tables import Place, by_place, values_by_combination
+from fedcohort.study.targets import compare_costs
 from fedcohort.study.volatility import BASELINE, PARTITION_NAMES, WORLD_NAMES
 
 ROOT = Path(__file__).parents[1]
@@ -94,7 +97,8 @@ def _behind(found: dict[Place, dict[Combination, Difference]], name: Combination
 def _recipe_rounds(places: dict[Place, list[Any]], world: str) -> str:
     """Return the ratio of the recipe's rounds to the baseline's, on non-iid CIFAR-10."""
     place = ("cifar10", world, "primary-label")
-    return str(rounds_row(place, places[place])[" + ".join(RECIPE)]).split("*")[0].split()[0]
+    rounds = values_by_combination(places[place], "rounds_to_target")
+    return f"{exp(compare_costs(rounds)[RECIPE].mean):.2f}"
 
 
 def _cases(places: dict[Place, list[Any]], dataset: str) -> str:
@@ -124,7 +128,7 @@ def merge(folder: Path) -> None:
         for place, own in by_place(read(STUDY)).items():
             if place not in by_place(new):
                 kept += own
-        save_csv(STUDY / name, [*kept, *new])
+        save_csv(STUDY / name, align_columns([*kept, *new]))
 
 
 if __name__ == "__main__":

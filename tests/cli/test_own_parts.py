@@ -106,6 +106,11 @@ def clouds():
     y = rng.integers(0, 3, size=240)
     x = rng.normal(size=(240, 4)) + 2 * np.eye(4)[y]
     return Dataset("clouds", x.astype(np.float32), y, num_classes=3)
+
+
+def pieces(labels, num_clients, rng, samples_per_client):
+    "Cut the samples into as many pieces as there are clients."
+    return np.array_split(rng.permutation(len(labels)), num_clients)
 """
 SMALL = (
     "--dataset=mine.py:clouds",
@@ -362,6 +367,20 @@ def test_installed_packages_register_names(fedcohort, install):
         if file.is_file():
             file.unlink()
     assert fedcohort("report", "run")[0] == 0
+
+
+def test_figures_of_ones_own_partitions_stay_in_the_folder(call, monkeypatch, tmp_path):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(figures, "has_matplotlib", lambda: True)
+    (tmp_path / "parts").mkdir()
+    outside = f"parts/../../{tmp_path.name}/mine.py:pieces"
+    code, out, err = call("--selectors=random", f"--partitions=iid,{outside}")
+    assert (code, err) == (0, "")
+    drawn = {path.relative_to(tmp_path) for path in tmp_path.rglob("owners-*")}
+    names = [f"owners-{label}.{end}" for label in ("iid", "pieces") for end in ("png", "svg")]
+    assert drawn == {Path("run", name) for name in names}
+    assert {path.parent.name for path in tmp_path.rglob("*.png")} == {"run"}
+    assert "owners-pieces.png" in out
 
 
 def test_lists_are_as_before_without_such_packages(fedcohort):

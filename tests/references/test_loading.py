@@ -4,7 +4,14 @@ import sys
 
 import pytest
 
-from fedcohort.references import call_own, make_own, resolve, source_digest
+from fedcohort.references import (
+    call_own,
+    describe_own_error,
+    make_own,
+    resolve,
+    source_digest,
+)
+from fedcohort.selection.base import BaseSelector
 
 REGISTRY = {"random": "the registered one"}
 
@@ -154,3 +161,28 @@ def test_what_a_users_function_makes_must_be_of_the_right_kind(make, words):
     with pytest.raises(ValueError, match=words):
         make_own("it", make, int)
     assert make_own("it", lambda x: x, int, 3) == 3
+
+
+def error_of(call, *arguments):
+    """Return the error that a call raises."""
+    with pytest.raises((NotImplementedError, TypeError)) as caught:
+        call(*arguments)
+    return caught.value
+
+
+def test_a_part_that_lacks_a_method_or_an_argument_of_it_is_named_in_one_line(mine):
+    source = "from fedcohort import BaseSelector\nclass Bare(BaseSelector): pass\n"
+    source += "class Short(BaseSelector):\n    def choose(self, round): pass\n"
+    mine(source)
+    bare = resolve("selector", "mine.py:Bare", {})(3, 1, rng=0)
+    short = resolve("selector", "mine.py:Short", {})(3, 1, rng=0)
+    said = describe_own_error(error_of(bare.select, 0))
+    assert said == "Bare of mine.py cannot be used: Bare must implement choose"
+    said = describe_own_error(error_of(short.select, 0))
+    assert said.startswith("Short of mine.py cannot be used: ")
+    assert said.endswith("choose() takes 2 positional arguments but 4 were given")
+
+
+def test_a_part_of_ours_that_lacks_a_method_is_no_mistake_of_the_user(mine):
+    assert describe_own_error(error_of(BaseSelector(3, 1, rng=0).select, 0)) is None
+    assert describe_own_error(TypeError("never raised")) is None

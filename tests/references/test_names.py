@@ -3,6 +3,7 @@ import sys
 import pytest
 
 from fedcohort.references import (
+    as_file_name,
     check_name,
     expand_name,
     installed_names,
@@ -113,6 +114,19 @@ def test_labels_are_short_where_they_can_be_and_differ_always():
     assert labels["odd name.py:Twin"] == "odd_name.Twin"
     assert len(set(labels.values())) == len(names)
     assert not any(set(label) & set("/: \\") for label in labels.values())
+
+
+def test_labels_of_references_can_be_parts_of_file_names():
+    names = ["up/../../mine.py:split", "c:\\odd\\mine.py:split", "my-pkg:a+b", "pkg.m:.."]
+    for names_shown in (names, names[:1], names[1:2]):
+        for label in short_labels(names_shown).values():
+            assert not set(label) & set("/:\\ ")
+    assert short_labels(["up/../../mine.py:split"]) == {"up/../../mine.py:split": "split"}
+
+
+def test_anything_becomes_part_of_a_file_name():
+    assert as_file_name("../a b:c\\d.py") == ".._a_b_c_d.py"
+    assert as_file_name("e3cs-0.5+x_1") == "e3cs-0.5+x_1"
 
 
 def test_registered_names_are_their_own_labels():

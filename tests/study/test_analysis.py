@@ -41,6 +41,21 @@ def test_an_effect_of_the_seed_is_no_noise():
         assert variance == pytest.approx(0.0, abs=1e-20)
 
 
+def test_a_difference_without_noise_has_no_interval_and_does_not_hold():
+    # Both seeds have the same difference of 1: the residuals are zero.
+    found = compare_with(("a", "r"), {("a", "r"): [1.0, 2.0], ("b", "s"): [2.0, 3.0]})["b", "s"]
+    assert found.mean == 1.0
+    assert np.isnan([found.low, found.high, found.p_value]).all()
+    assert not found.holds
+    assert not found.has_interval
+
+
+def test_rounding_is_no_noise():
+    # In floating point 0.1 + 0.2 - 0.3 is 6e-17, which would make any difference certain.
+    values = {("a", "r"): [0.1, 0.2], ("b", "r"): [0.1 + 0.2, 0.2 + 0.2]}
+    assert not compare_with(("a", "r"), values)["b", "r"].holds
+
+
 def test_satterthwaite_by_hand():
     # Variances 4 / 2 = 2 and 12 / 2 = 6: error sqrt(8), degrees 64 / (4 / 3 + 36 / 6) = 96 / 11.
     error, degrees = difference_error((4.0, 3.0), (12.0, 6.0), seeds=2)

@@ -7,9 +7,14 @@ from statistics import fmean
 import pytest
 
 from fedcohort.study.analysis import compare_with
+from fedcohort.study.combinations import FIGURES
 from fedcohort.study.page import make_report
-from fedcohort.study.tables import FIGURES
 
+COSTS = {
+    "rounds_to_target": "Rounds to the target accuracy, as a ratio",
+    "client_steps_to_target": "Client steps to the target accuracy, as a ratio",
+    "seconds_to_target": "Virtual seconds to the target accuracy, as a ratio",
+}
 COMBINATIONS = [
     ("random", "paper"),
     ("fedcs", "paper"),
@@ -38,15 +43,15 @@ def all_rows():
         for (selector, rule), final in finals.items():
             for seed in (2, 1, 0) if dataset == "digits" else (1, 0):
                 row = dict.fromkeys(FIGURES, 0.0)
-                row |= {name: rng.uniform(1, 1000) for name in FIGURES[1:]}
+                row |= {name: rng.uniform(1, 1000) for name in list(FIGURES)[1:]}
                 row |= {"final": final + rng.uniform(-0.01, 0.01) + 0.05 * seed}
                 row |= {"worst_class": final / 2 + rng.uniform(-0.01, 0.01)}
                 row |= {"dataset": dataset, "world": world, "partition": partition}
                 row |= {"selector": selector, "rule": rule, "seed": float(seed), "target": 0.85}
                 if (selector, rule, seed) == ("random", "mifa", 1):
-                    row["rounds_to_target"] = nan
+                    row |= dict.fromkeys(COSTS, nan)
                 if world == "groups" and (selector, rule) == BASELINE:
-                    row["rounds_to_target"] = nan
+                    row |= dict.fromkeys(COSTS, nan)
                 rows.append(row)
     return rows
 
@@ -146,9 +151,16 @@ def test_the_numbers_have_the_mean_of_every_measure_and_the_difference(report):
             row = rows[7 * place_number + number]
             names = [row[name] for name in ("dataset", "world", "partition", "selector", "rule")]
             assert names == [*place, *combination]
-            for name in FIGURES:
-                mean = fmean(values_at(place, name)[combination])
-                assert float(row[name]) == pytest.approx(mean, rel=1e-5, nan_ok=True)
+            for name, column in FIGURES.items():
+                values = values_at(place, name)[combination]
+                mean = fmean(values)
+                assert float(row[column]) == pytest.approx(mean, rel=1e-5, nan_ok=True)
+                squares = sum((value - mean) ** 2 for value in values)
+                sd = (squares / (len(values) - 1)) ** 0.5
+                assert float(row[f"{column}_sd"]) == pytest.approx(sd, rel=1e-5, nan_ok=True)
+            rounds = values_at(place, "rounds_to_target")[combination]
+            assert row["seeds"] == len(rounds)
+            assert row["seeds_at_target"] == sum(one > 0 for one in rounds)
             expected = [0.0, 0.0, 0.0, 1.0]
             if combination != BASELINE:
                 found = differences[combination]
@@ -200,23 +212,124 @@ def test_rules_are_averaged_over_the_worlds_of_a_data_set(report):
     assert table == expected
 
 
-def test_rounds_to_the_target_are_ratios_of_those_that_always_reach_it(report):
-    table = report.tables["Rounds to the target accuracy, as a ratio"]
+def logs_of_costs(place, measure):
+    """Return the logarithms of a cost, of the combinations that always reach the target."""
+    logs = {}
+    for name, costs in values_at(place, measure).items():
+        if name != ("random", "mifa"):
+            logs[name] = [log(one) for one in costs]
+    return logs
+
+
+@pytest.mark.parametrize("measure", COSTS)
+def test_costs_of_the_target_are_ratios_of_those_that_always_reach_it(report, measure):
+    table = report.tables[COSTS[measure]]
     for row, place in zip(table[:2], WORDS, strict=False):
         assert row["target, %"] == "85"
-        logs = {}
-        for name, rounds in values_at(place, "rounds_to_target").items():
-            if name != ("random", "mifa"):
-                logs[name] = [log(one) for one in rounds]
+        logs = logs_of_costs(place, measure)
         assert row["random + normalised"] == f"{exp(fmean(logs[BASELINE])):.0f}"
-        assert row["random + mifa"] == row["f3ast + fedvarp"] == "never"
         found = compare_with(BASELINE, logs)["age", "fedvarp"]
         star = "*" if found.p_value < 0.05 else ""
         assert row["age + fedvarp"] == (
             f"{exp(found.mean):.2f}{star} [{exp(found.low):.2f}, {exp(found.high):.2f}]"
         )
+
+
+@pytest.mark.parametrize("measure", COSTS)
+def test_a_cell_says_never_only_if_no_seed_reached_the_target(report, measure):
+    table = report.tables[COSTS[measure]]
+    for row in table[:2]:
+        assert row["random + mifa"] == "2 of 3"  # seed 1 missed it
+        assert row["f3ast + fedvarp"] == "-"  # was not run
+    # On cifar10 the baseline misses the target with both seeds, so nothing can be a ratio.
     assert table[2]["random + normalised"] == "never"
-    assert table[2]["age + fedvarp"] == "-"
+    assert table[2]["age + fedvarp"] == "2 of 2"
+    assert table[2]["random + mifa"] == "1 of 2"
+    assert table[2]["f3ast + fedvarp"] == "-"
+    words = " ".join(report.notes)
+    assert '"never" means that no seed reached the target' in words
+    assert '"4 of 5" that four of five seeds did' in words
+    assert "A dash stands for a combination that was not run." in words
+
+
+@pytest.mark.parametrize("measure", COSTS)
+def test_the_numbers_have_every_ratio_with_its_interval(report, measure):
+    rows = report.numbers["combinations"]
+    cost = measure.removesuffix("_to_target")
+    columns = [f"{cost}_ratio{end}" for end in ("", "_low", "_high", "_p_value")]
+    for place_number, place in enumerate(list(WORDS)[:2]):
+        differences = compare_with(BASELINE, logs_of_costs(place, measure))
+        for number, combination in enumerate(COMBINATIONS):
+            row = rows[7 * place_number + number]
+            expected = [nan, nan, nan, nan]
+            if combination == BASELINE:
+                expected = [1.0, 1.0, 1.0, 1.0]
+            elif combination in differences:
+                found = differences[combination]
+                expected = [exp(found.mean), exp(found.low), exp(found.high), found.p_value]
+            shown = [float(row[name]) for name in columns]
+            assert shown == pytest.approx(expected, rel=1e-2, nan_ok=True)
+    for row in rows[14:]:  # the baseline missed the target on cifar10
+        assert [row[name] for name in columns] == ["nan"] * 4
+
+
+def runs_of(costs, **more):
+    """Return rows of digits with given costs, one for each seed, by combination."""
+    rows = []
+    for (selector, rule), values in costs.items():
+        for seed, cost in enumerate(values):
+            row = {"dataset": "digits", "world": "bernoulli", "partition": "iid"}
+            row |= {"selector": selector, "rule": rule, "seed": float(seed), "target": 0.85}
+            row |= dict.fromkeys(FIGURES, 0.5) | dict.fromkeys(COSTS, cost) | more
+            rows.append(row)
+    return rows
+
+
+def test_seeds_that_all_agree_make_no_difference_certain():
+    # 3 / 2 = 1.50 with both seeds: the noise of two equal differences is not known.
+    rows = runs_of({BASELINE: [2.0, 2.0], ("age", "fedvarp"): [3.0, 3.0]})
+    report = make_report(rows, [])
+    (row,) = report.tables["Rounds to the target accuracy, as a ratio"]
+    assert row["random + normalised"] == "2"
+    assert row["age + fedvarp"] == "1.50"
+    (summary,) = report.tables["Final accuracy, by data, world and partition"]
+    assert summary["age + fedvarp, points"] == "+0.0"
+    assert summary["not told from the best"] == 1
+    assert "A difference without an interval has no known noise" in report.notes[0]
+    numbers = report.numbers["combinations"][1]
+    assert float(numbers["rounds_ratio"]) == pytest.approx(1.5)
+    assert numbers["rounds_ratio_p_value"] == "nan"
+
+
+def test_a_baseline_that_alone_reaches_the_target_shows_its_rounds():
+    rows = runs_of({BASELINE: [4.0, 9.0], ("age", "fedvarp"): [nan, nan]})
+    (row,) = make_report(rows, []).tables["Rounds to the target accuracy, as a ratio"]
+    assert row["random + normalised"] == "6"  # the geometric mean of 4 and 9
+    assert row["age + fedvarp"] == "never"
+
+
+def test_wasted_work_of_older_tables_is_named_as_a_bound():
+    rows = runs_of({BASELINE: [4.0, 9.0], ("age", "fedvarp"): [4.0, 8.0]}, wasted_share=0.25)
+    for row in rows:
+        del row["wasted_work_share"]
+    report = make_report(rows, [])
+    numbers = report.numbers["combinations"][0]
+    assert numbers["wasted_share_at_least"] == "0.25"
+    assert not {"wasted_share", "wasted_work_share"} & set(numbers)
+    words = " ".join(report.notes)
+    assert "`wasted_share_at_least` is a lower bound" in words
+    assert "wasted_work_share" not in words
+
+
+def test_wasted_work_of_new_tables_has_its_own_name():
+    rows = runs_of({BASELINE: [4.0, 9.0], ("age", "fedvarp"): [4.0, 8.0]}, wasted_work_share=0.75)
+    for row in rows:
+        del row["wasted_share"]
+    report = make_report(rows, [])
+    numbers = report.numbers["combinations"][0]
+    assert numbers["wasted_work_share"] == "0.75"
+    assert "wasted_share_at_least" not in numbers
+    assert "wasted_share_at_least" not in " ".join(report.notes)
 
 
 def test_curves_are_drawn_for_non_iid_data_one_panel_per_world():

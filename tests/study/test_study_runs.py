@@ -9,9 +9,9 @@ from fedcohort.lab.comparison import Comparison
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.reports.report import write
 from fedcohort.study import runs
-from fedcohort.study.measures import curve, measure
+from fedcohort.study.combinations import FIGURES
+from fedcohort.study.measures import align_columns, curve, measure
 from fedcohort.study.page import make_report
-from fedcohort.study.tables import FIGURES
 from fedcohort.study.volatility import Block, blocks
 
 ROOT = Path(__file__).parents[2]
@@ -79,7 +79,8 @@ def test_a_report_of_few_combinations_leaves_out_what_is_not_there():
     assert row["random + normalised"] == "55.0"
 
 
-def test_measures_by_hand(tmp_path):
+def measured_run(folder, **settings):
+    """Return the row of a run of three rounds, whose records are worked out by hand."""
     config = ComparisonConfig(
         selectors=("random",),
         partitions=("iid",),
@@ -93,6 +94,8 @@ def test_measures_by_hand(tmp_path):
         samples_per_client=50,
         batch_size=10,
         targets=(0.5,),
+        deadline=4.0,
+        **settings,
     )
     records = {
         "accuracy": np.array([[0.3], [0.6], [0.8]]),
@@ -100,12 +103,17 @@ def test_measures_by_hand(tmp_path):
         "arrived": np.array([[[True, False]], [[True, True]], [[False, False]]]),
         "valid": np.array([[[True, False]], [[True, False]], [[False, False]]]),
         "seconds": np.array([[4.0], [2.0], [4.0]]),
-        "wasted_seconds": np.array([[4.0], [0.0], [4.0]]),
+        "wasted_seconds": np.array([[4.0], [2.0], [4.0]]),
         "class_accuracy": np.array([[[0.1, 0.4]], [[0.2, 0.9]], [[0.7, 0.9]]]),
         "label_accuracy": np.array([[[0.1, 0.4]], [[0.2, 0.9]], [[0.6, np.nan]]]),
     }
     block = Block("digits", "bernoulli", "iid", config)
-    (row,) = measure(block, Comparison(tmp_path, config, records), model_bytes=1000)
+    (row,) = measure(block, Comparison(folder, config, records), model_bytes=1000)
+    return row
+
+
+def test_measures_by_hand(tmp_path):
+    row = measured_run(tmp_path)
     # Each client trains on 45 samples: 5 batches, twice. The target is met in round 2, after
     # 1 + 2 clients; five were asked, three updates came back, and one of them was rejected.
     assert row["rounds_to_target"] == 2
@@ -113,9 +121,31 @@ def test_measures_by_hand(tmp_path):
     assert row["seconds_to_target"] == 6.0
     assert (row["final"], row["worst_class"], row["worst_label"]) == (0.8, 0.7, 0.6)
     assert row["success"] == 2 / 5
-    assert row["wasted_share"] == 8.0 / (2 * 4 + 2 * 2 + 1 * 4)
     assert row["megabytes"] == pytest.approx(1e-6 * 1000 * (5 + 3))
     assert row["memory_megabytes"] == pytest.approx(1e-6 * 4 * 1000)
+
+
+def test_wasted_work_is_a_share_of_the_seconds_that_clients_spent(tmp_path):
+    # A client takes 2 seconds and is waited for until second 4. Clients 0 and 1 were used once:
+    # 2 + 2 seconds. Two never answered, 4 + 4 seconds, and one was rejected, 2 seconds.
+    assert measured_run(tmp_path)["wasted_work_share"] == 10 / (10 + 4)
+
+
+def test_wasted_work_is_not_known_where_times_have_a_spread(tmp_path):
+    assert np.isnan(measured_run(tmp_path, jitter=0.5)["wasted_work_share"])
+
+
+def test_rows_of_older_tables_stand_beside_new_ones():
+    old = {"seed": 0.0, "wasted_share": 0.5, "megabytes": 3.0}
+    new = {"seed": 1, "wasted_work_share": 0.6, "megabytes": 4.0}
+    rows = align_columns([old, new])
+    assert [list(row) for row in rows] == 2 * [
+        ["seed", "wasted_share", "megabytes", "wasted_work_share"]
+    ]
+    assert [row["megabytes"] for row in rows] == [3.0, 4.0]
+    assert np.isnan(rows[0]["wasted_work_share"])
+    assert np.isnan(rows[1]["wasted_share"])
+    assert (rows[0]["wasted_share"], rows[1]["wasted_work_share"]) == (0.5, 0.6)
 
 
 def test_curves_are_those_of_one_combination_in_tested_rounds(tmp_path):
@@ -190,3 +220,73 @@ def test_a_kept_curve_has_the_mean_and_the_spread_over_seeds(tmp_path):
     assert [row["accuracy"] for row in others] == [0.5, 0.5, 0.5]
     assert {row["dataset"] for row in rows} == {"digits"}
     assert {row["partition"] for row in rows} == {"iid"}
+
+
+def write_study(folder, change=None):
+    """Write a small study with two combinations and two seeds; change its lines by `change`."""
+    names = "world,partition,selector,rule,seed,final,dataset,target"
+    costs = "rounds_to_target,client_steps_to_target,seconds_to_target"
+    lines = [f"{names},{costs},worst_class"]
+    for combination in ("random,normalised", "age,fedvarp"):
+        for seed in (0, 1):
+            final = 0.5 + 0.1 * seed
+            lines.append(f"bernoulli,iid,{combination},{seed},{final},digits,0.5,3,30,6,0.4")
+    if change is not None:
+        change(lines)
+    (folder / runs.MEASURES).write_text("\n".join(lines) + "\n")
+
+
+def without(*positions):
+    def change(lines):
+        for position in sorted(positions, reverse=True):
+            del lines[position]
+
+    return change
+
+
+def replaced(position, before, after):
+    def change(lines):
+        lines[position] = lines[position].replace(before, after)
+
+    return change
+
+
+def test_a_table_of_what_the_report_needs_is_read(tmp_path):
+    write_study(tmp_path)
+    rows = runs.read_measures(tmp_path)
+    assert [row["seed"] for row in rows] == [0, 1, 0, 1]
+    make_report(rows, [])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (replaced(0, "final", "finale"), r"runs\.csv must have a column final, got world, "),
+        (replaced(0, "seconds_to", "hours_to"), "must have a column seconds_to_target, got"),
+        (replaced(3, "bernoulli", "mars"), r"line 4, column world: must be one of .*, got 'mars'"),
+        (replaced(2, "iid", "half"), r"line 3, column partition: must be one of .*, got 'half'"),
+        (replaced(2, "random", ""), r"line 3, column selector: must be a word, got none"),
+        (replaced(4, ",1,0.6", ",,0.6"), r"line 5, column seed: must be a number, got nan"),
+        (without(1, 2), r"bernoulli, iid: must have runs of random \+ normalised, got age \+ fed"),
+        (without(3, 4), r"must have runs of two combinations, got random \+ normalised alone"),
+        (without(1, 3), r"bernoulli, iid: must have at least 2 seeds, got 1"),
+        (without(3), r"iid: age \+ fedvarp must have the seeds 0, 1, each once, got 1"),
+        (replaced(4, ",1,0.6", ",0,0.6"), r"must have the seeds 0, 1, each once, got 0, 0"),
+        (without(1, 2, 3, 4), r"runs\.csv must have at least one row below its header, got none"),
+        (without(0, 1, 2, 3, 4), r"runs\.csv must have a column dataset, got none"),
+    ],
+)
+def test_a_table_that_cannot_be_reported_names_its_line_or_column(tmp_path, change, message):
+    write_study(tmp_path, change=change)
+    with pytest.raises(ValueError, match=message):
+        runs.read_measures(tmp_path)
+
+
+def test_a_table_of_curves_is_checked_too(tmp_path):
+    path = tmp_path / runs.CURVES
+    path.write_text("dataset,world,partition,selector,rule,round,sd\n")
+    with pytest.raises(ValueError, match=r"curves\.csv must have a column accuracy, got dataset"):
+        runs.read_curves(tmp_path)
+    path.write_bytes(b"\xff\n")
+    with pytest.raises(ValueError, match=r"curves\.csv must be a table in CSV, got: "):
+        runs.read_curves(tmp_path)

@@ -9,7 +9,7 @@ from fedcohort.cli.compare_flags import add_flags, parse_setting
 from fedcohort.cli.console import console, print_json, print_table, progress_bars, say
 from fedcohort.cli.sharing import check_unshared, read_sharing
 from fedcohort.lab.config import ComparisonConfig
-from fedcohort.lab.named_parts import data_and_model
+from fedcohort.lab.named_parts import data_and_model, partition_labels
 from fedcohort.lab.runs import group_label
 from fedcohort.reports.words import counted
 
@@ -152,8 +152,9 @@ def draw_figures(comparison: "Comparison", findings: "Findings") -> str:
     by_class = accuracy_per_class(findings.kinds, findings.class_rates)
     if by_class.panels:
         figures["left-out"] = by_class
+    labels = partition_labels(comparison.config)
     for partition, counts in comparison.label_counts.items():
-        figures[f"owners-{partition}"] = labels_per_client({"": counts})
+        figures[f"owners-{labels[partition]}"] = labels_per_client({"": counts})
     paths = save_figures(figures, comparison.folder)
     return f"Figures: {', '.join(path.name for path in paths if path.suffix == '.png')}"
 

@@ -14,6 +14,7 @@ from fedcohort.references.loading import (
     source_digest,
 )
 from fedcohort.references.names import (
+    as_file_name,
     check_name,
     expand_name,
     installed_names,
@@ -24,6 +25,7 @@ from fedcohort.references.names import (
 )
 
 __all__ = [
+    "as_file_name",
     "call_own",
     "check_name",
     "describe_own_error",

@@ -15,7 +15,7 @@ from traceback import walk_tb
 from types import ModuleType
 from typing import Any, TypeVar
 
-from fedcohort.checks import shown
+from fedcohort.checks import one_line, shown
 from fedcohort.references.names import check_name, expand_name, find_entry_point, is_file
 
 T = TypeVar("T")
@@ -101,13 +101,25 @@ def call_own(about: str, make: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def describe_own_error(error: BaseException) -> str | None:
-    """Return type, message and line of an error in a source of one's own; None for any other.
+    """Return what an error in a part of one's own says, and where; None for any other error.
+
+    A part that lacks a method, or has it with other arguments, fails in our code and not in its
+    own. It is known by the object that our code calls.
 
     Args:
         error: An error that ended a run.
     """
-    files = {frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)}
-    return _describe(error) if files & _own_files else None
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    files = {frame.f_code.co_filename for frame in frames}
+    if files & _own_files:
+        return _describe(error)
+    if not frames or not isinstance(error, TypeError | NotImplementedError):
+        return None
+    for value in frames[-1].f_locals.values():
+        file = _own_file(type(value))
+        if file is not None:
+            return f"{type(value).__name__} of {file} cannot be used: {one_line(error)}"
+    return None
 
 
 def make_own(about: str, make: Any, kind: type[T], *arguments: Any) -> T:
@@ -128,6 +140,12 @@ def make_own(about: str, make: Any, kind: type[T], *arguments: Any) -> T:
     if not isinstance(made, kind):
         raise ValueError(f"{about} must return a {kind.__name__}, got {shown(made)}")
     return made
+
+
+def _own_file(kind: type) -> str | None:
+    """Return the source of one's own that defines a class, None if another one does."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return file if file in _own_files else None
 
 
 def _read_file(about: str, path: Path) -> bytes:

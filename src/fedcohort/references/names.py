@@ -128,6 +128,16 @@ def short_label(name: str) -> str:
     return name.rpartition(":")[2] if is_reference(name) else name
 
 
+def as_file_name(text: str) -> str:
+    """Return a text that can be part of a file name: no separators, no colons, no spaces.
+
+    Examples:
+        >>> as_file_name("parts/../mine.py:Oldest")
+        'parts_.._mine.py_Oldest'
+    """
+    return re.sub(r"[^\w.+-]", "_", text)
+
+
 def short_labels(names: Sequence[str]) -> dict[str, str]:
     """Return a label for each name: short, different from the others', and fit for file names.
 
@@ -144,7 +154,9 @@ def short_labels(names: Sequence[str]) -> dict[str, str]:
         label = short_label(name)
         if is_reference(name) and counts[label] > 1:
             place = name.rpartition(":")[0].removesuffix(".py")
-            label = re.sub(r"[^\w.-]", "_", f"{PurePath(place).name}.{label}")
+            label = f"{PurePath(place).name}.{label}"
+        if is_reference(name):
+            label = as_file_name(label)
         if label in labels.values():
             label = f"{label}.{position}"
         labels[name] = label

@@ -4,12 +4,13 @@ All combinations of a block play the same seeds, so a two-way layout describes t
 effect of the combination plus an effect of the seed plus noise. The noise is pooled over all
 combinations with the same rule, because rules differ in noise more than selectors do; that gives
 enough degrees of freedom from few seeds. P-values of the comparisons with one combination are
-corrected by Holm's method.
+corrected by Holm's method. Where the noise comes out as zero it is not known: few seeds that agree
+do not show that others would. Such a difference has no interval and no p-value.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import isnan, nan, sqrt
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from fedcohort.arrays import Floats
 from fedcohort.statistics import holm
 
 LEVEL = 0.05
-SMALLEST_ERROR = 1e-12  # seeds that agree to the last digit have no spread
+SMALLEST_ERROR = 1e-12  # a smaller one is rounding: the seeds agree to the last digit
 Combination = tuple[str, str]  # selector and rule
 
 
@@ -27,9 +28,10 @@ class Difference:
 
     Attributes:
         mean: Mean difference over the seeds.
-        low: Lower end of its 95 % interval.
-        high: Upper end of its 95 % interval.
-        p_value: Two-sided, corrected for all comparisons of the block.
+        low: Lower end of its 95 % interval, nan if the noise is not known.
+        high: Upper end of its 95 % interval, nan if the noise is not known.
+        p_value: Two-sided, corrected for all comparisons of the block; nan if the noise is
+            not known.
     """
 
     mean: float
@@ -41,6 +43,11 @@ class Difference:
     def holds(self) -> bool:
         """Whether the difference is told from zero at the 5 % level."""
         return self.p_value < LEVEL
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether the noise is known, and with it the interval and the p-value."""
+        return not isnan(self.p_value)
 
 
 def compare_with(
@@ -176,6 +183,8 @@ def difference_error(
 def _decide(means: Sequence[float], errors: Sequence[tuple[float, float]]) -> list[Difference]:
     """Return differences with their intervals and corrected p-values.
 
+    A difference without noise counts among the comparisons that are corrected for.
+
     Args:
         means: The mean differences.
         errors: Standard error and degrees of freedom of each.
@@ -184,9 +193,11 @@ def _decide(means: Sequence[float], errors: Sequence[tuple[float, float]]) -> li
 
     sizes = np.array([size for size, _ in errors])
     degrees = np.array([freedom for _, freedom in errors])
+    is_known = sizes > SMALLEST_ERROR
     ratios = np.abs(means) / np.maximum(sizes, SMALLEST_ERROR)
-    corrected = holm(2 * stats.t.sf(ratios, degrees))
-    margins = stats.t.ppf(1 - LEVEL / 2, degrees) * sizes
+    p_values = np.where(is_known, 2 * stats.t.sf(ratios, degrees), 1.0)
+    corrected = np.where(is_known, holm(p_values), nan)
+    margins = np.where(is_known, stats.t.ppf(1 - LEVEL / 2, degrees) * sizes, nan)
     differences = []
     for mean, margin, p_value in zip(means, margins.tolist(), corrected.tolist(), strict=True):
         differences.append(Difference(mean, mean - margin, mean + margin, p_value))

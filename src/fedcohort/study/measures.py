@@ -1,5 +1,6 @@
 """One row of numbers per run of a block, small enough to commit."""
 
+from collections.abc import Sequence
 from math import nan
 from typing import Any
 
@@ -42,6 +43,21 @@ def measure(block: Block, comparison: Comparison, model_bytes: int) -> list[Row]
     return rows
 
 
+def align_columns(rows: Sequence[Row]) -> list[Row]:
+    """Return rows that all have the same columns, with nan for what a run did not measure.
+
+    Tables that were written before a measure was added have fewer columns.
+
+    Examples:
+        >>> align_columns([{"seed": 0, "final": 0.5}, {"seed": 1, "megabytes": 2.0}])
+        [{'seed': 0, 'final': 0.5, 'megabytes': nan}, {'seed': 1, 'final': nan, 'megabytes': 2.0}]
+    """
+    columns: Row = {}
+    for row in rows:
+        columns |= dict.fromkeys(row, nan)
+    return [columns | row for row in rows]
+
+
 def curve(comparison: Comparison, selector: str, rule: str) -> tuple[Ints, Floats]:
     """Return the tested rounds [t], counted from 1, and the accuracy [S, t] of a combination."""
     rows = []
@@ -79,7 +95,7 @@ def _measure_run(
         "worst_class": float(np.nanmin(_final(records[CLASS_ACCURACY]))),
         "worst_label": float(np.nanmin(_final(records[LABEL_ACCURACY]))),
         "success": float(records["valid"].sum() / max(asked, 1)),
-        "wasted_share": float(records["wasted_seconds"].sum() / _spent(records)),
+        "wasted_work_share": _wasted_work_share(config, key, records),
         # Everyone asked gets a model, and a rejected update was sent back, too.
         "megabytes": 1e-6 * model_bytes * (asked + int(records["arrived"].sum())),
         "memory_megabytes": 1e-6 * memory,
@@ -97,10 +113,21 @@ def _final(values: Floats) -> Any:
     return float(mean) if mean.ndim == 0 else mean
 
 
-def _spent(records: dict[str, Any]) -> float:
-    """Return an upper bound of the client-seconds spent: everyone asked, for the whole round."""
-    asked = (records["clients"] >= 0).sum(axis=-1)
-    return float((asked * records["seconds"]).sum())
+def _wasted_work_share(config: ComparisonConfig, key: RunKey, records: dict[str, Any]) -> float:
+    """Return the client-seconds of updates that did not count as a share of all.
+
+    A client whose update counted has spent the seconds of its epochs. They are not recorded, so
+    the share is nan where these seconds have a spread, and where nobody worked.
+    """
+    if config.jitter:
+        return nan
+    epochs = local_epochs(config.clients, key.seed, config.epochs)
+    seconds = config.seconds_per_epoch * epochs[np.maximum(records["clients"], 0)]
+    useful = float((seconds * records["valid"]).sum())
+    wasted = float(records["wasted_seconds"].sum())
+    if useful + wasted == 0:
+        return nan
+    return wasted / (useful + wasted)
 
 
 def _client_steps(config: ComparisonConfig, key: RunKey, records: dict[str, Any]) -> Ints:

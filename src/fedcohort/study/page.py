@@ -9,22 +9,22 @@ from fedcohort.reports.charts.specification import Axis, Chart, Layout, Line, Pa
 from fedcohort.reports.palette import Style
 from fedcohort.reports.report import Report
 from fedcohort.study.analysis import Combination, compare_with
+from fedcohort.study.combinations import combination_rows, measured_figures
 from fedcohort.study.measures import Row
 from fedcohort.study.tables import (
     Place,
     average_rule_row,
     by_place,
-    combination_rows,
     label,
     mean_rows,
     overview_rows,
-    rounds_row,
     rule_row,
     selector_row,
     summary_row,
     values_by_combination,
     worst_row,
 )
+from fedcohort.study.targets import COSTS, cost_row
 from fedcohort.study.volatility import BASELINE, WORLD_NAMES
 
 # The combinations in the figures: few enough to be told apart.
@@ -63,9 +63,7 @@ def make_report(rows: Sequence[Row], curves: Sequence[Row]) -> Report:
             "Final accuracy, by data, world and partition": [
                 summary_row(place, finals[place], differences[place]) for place in places
             ],
-            "Rounds to the target accuracy, as a ratio": [
-                rounds_row(place, own) for place, own in places.items()
-            ],
+            **_cost_tables(places),
             "Every rule beside normalised averaging, averaged over all selectors": [
                 average_rule_row(place, finals[place]) for place in places
             ],
@@ -83,13 +81,30 @@ def make_report(rows: Sequence[Row], curves: Sequence[Row]) -> Report:
     )
 
 
+def _cost_tables(places: Mapping[Place, Sequence[Row]]) -> dict[str, list[Row]]:
+    """Return one table for each cost of the target accuracy."""
+    tables = {}
+    for measure, title in COSTS.items():
+        tables[title] = [cost_row(place, own, measure) for place, own in places.items()]
+    return tables
+
+
 def _notes(places: Mapping[Place, Sequence[Row]]) -> list[str]:
     notes = [
         "Final accuracy is the mean of the last tenth of the rounds, in percent, and points are "
         f"differences from {label(BASELINE)}, with 95 % intervals. A star marks a difference "
         "that holds at the 5 % level after Holm's correction for all combinations of its row's "
         "data, world and partition. Runs are paired by seed; the noise is pooled over all "
-        "combinations of a block that have the same rule."
+        "combinations of a block that have the same rule. A difference without an interval has "
+        "no known noise, because all seeds agree; it gets no star. A dash stands for a "
+        "combination that was not run.",
+        f"Costs of the target accuracy are geometric means over seeds for {label(BASELINE)}, and "
+        "ratios to that for the others: below 1 is cheaper. They are compared by their "
+        'logarithms, as accuracies are. "never" means that no seed reached the target, and '
+        '"4 of 5" that four of five seeds did. There is no ratio where a seed of the '
+        f"combination or of {label(BASELINE)} missed the target. Client steps are the SGD steps "
+        "of all clients whose updates arrived. Virtual seconds are the durations of the rounds.",
+        _numbers_note(measured_figures(places)),
     ]
     seeds: dict[str, set[float]] = defaultdict(set)
     for (dataset, _, _), own in places.items():
@@ -97,6 +112,23 @@ def _notes(places: Mapping[Place, Sequence[Row]]) -> list[str]:
     counts = ", ".join(f"{dataset} {len(own)}" for dataset, own in seeds.items())
     notes.append(f"Seeds: {counts}.")
     return notes
+
+
+def _numbers_note(figures: Sequence[str]) -> str:
+    """Say what combinations.csv has, and what its column of wasted work means."""
+    note = "combinations.csv has every combination, with standard deviations over seeds."
+    if "wasted_work_share" in figures:
+        note += (
+            " `wasted_work_share` is the share of all client-seconds that went into updates that "
+            "did not count."
+        )
+    if "wasted_share" in figures:
+        note += (
+            " `wasted_share_at_least` is a lower bound of the share of client-seconds that were "
+            "wasted: it takes every client as busy until the end of its round. So it is close to "
+            "the share of the updates asked for that were lost."
+        )
+    return note
 
 
 def _charts(curves: Sequence[Row]) -> dict[str, Chart]:

@@ -15,13 +15,21 @@ from fedcohort.lab.comparison import Comparison, load_comparison, run_comparison
 from fedcohort.lab.sharding import Workers, run_shard
 from fedcohort.lab.shards import Shard
 from fedcohort.lab.simulation import Progress
-from fedcohort.study.measures import Row, curve, measure
+from fedcohort.study.measures import Row, align_columns, curve, measure
+from fedcohort.study.table_checks import (
+    CURVE_COLUMNS,
+    FIRST_LINE,
+    MEASURE_COLUMNS,
+    WORDS,
+    check_columns,
+    check_comparable,
+    check_words,
+)
 from fedcohort.study.volatility import BASELINE, Block
 
 RUNS = "runs"
 MEASURES = "runs.csv"
 CURVES = "curves.csv"
-WORDS = ("dataset", "world", "partition", "selector", "rule")  # columns that hold no numbers
 # The combinations whose curves are kept for the figures.
 SHOWN = (
     BASELINE,
@@ -125,9 +133,12 @@ def read_measures(folder: Path) -> list[Row]:
     """Return the rows of all runs, numbers as floats.
 
     Raises:
-        ValueError: If the folder has no such table, or it cannot be read.
+        ValueError: If the folder has no such table, it cannot be read, or its runs cannot be
+            compared.
     """
-    return _read_rows(folder / MEASURES)
+    rows = _read_rows(folder / MEASURES)
+    check_comparable(folder / MEASURES, rows)
+    return rows
 
 
 def read_curves(folder: Path) -> list[Row]:
@@ -192,7 +203,7 @@ def _add_rows(path: Path, rows: Sequence[Row], block: Block) -> None:
         for row in _read_rows(path):
             if (row["dataset"], row["world"], row["partition"]) != own:
                 kept.append(row)
-    save_csv(path, [_rounded(row) for row in [*kept, *rows]])
+    save_csv(path, [_rounded(row) for row in align_columns([*kept, *rows])])
 
 
 def _rounded(row: Row) -> Row:
@@ -207,14 +218,26 @@ def _read_rows(path: Path) -> list[Row]:
     check_file(path)
     if not path.exists():
         raise ValueError(f"the folder must hold a study with {path.name}, got {path.parent}")
+    columns, table = _read_table(path)
     rows: list[Row] = []
-    with path.open(newline="", encoding="utf-8") as file:
-        for number, texts in enumerate(csv.DictReader(file), start=2):
-            try:
-                rows.append(_parse_row(texts))
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"{path}, line {number}, must be a row, got: {error}") from None
+    for number, texts in enumerate(table, start=FIRST_LINE):
+        try:
+            rows.append(_parse_row(texts))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path}, line {number}, must be a row, got: {error}") from None
+    check_columns(path, columns, CURVE_COLUMNS if path.name == CURVES else MEASURE_COLUMNS)
+    check_words(path, rows)
     return rows
+
+
+def _read_table(path: Path) -> tuple[Sequence[str], list[dict[str, Any]]]:
+    """Return the columns of a CSV file and its rows as texts."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            return reader.fieldnames or (), list(reader)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path} must be a table in CSV, got: {error}") from None
 
 
 def _parse_row(texts: dict[str, Any]) -> Row:

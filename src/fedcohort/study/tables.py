@@ -33,26 +33,6 @@ OVERVIEW: tuple[Combination, ...] = (
     ("random", "paper"),
     ("e3cs-0.5", "paper"),
 )
-TIMED: tuple[Combination, ...] = (
-    RECIPE,
-    ("random", "fedvarp"),
-    ("f3ast", "fedvarp"),
-    ("random", "mifa"),
-    ("e3cs-0.5", "normalised"),
-    ("e3cs-0.5", "paper"),
-)
-FIGURES = (
-    "final",
-    "rounds_to_target",
-    "client_steps_to_target",
-    "seconds_to_target",
-    "worst_class",
-    "worst_label",
-    "success",
-    "wasted_share",
-    "megabytes",
-    "memory_megabytes",
-)
 
 
 def by_place(rows: Sequence[Row]) -> dict[Place, list[Row]]:
@@ -71,7 +51,8 @@ def values_by_combination(rows: Sequence[Row], name: str) -> dict[Combination, l
     return dict(values)
 
 
-def _words(place: Place) -> dict[str, str]:
+def place_in_words(place: Place) -> dict[str, str]:
+    """Return the first cells of a row: data set, world and partition."""
     dataset, world, partition = place
     return {
         "data": dataset,
@@ -93,9 +74,12 @@ def _points(difference: Difference | None) -> str:
     """Return a difference in points with its interval; a star marks one that holds."""
     if difference is None:
         return "-"
+    mean = f"{100 * difference.mean:+.1f}"
+    if not difference.has_interval:
+        return mean
     star = "*" if difference.holds else ""
     low, high = 100 * difference.low, 100 * difference.high
-    return f"{100 * difference.mean:+.1f}{star} [{low:+.1f}, {high:+.1f}]"
+    return f"{mean}{star} [{low:+.1f}, {high:+.1f}]"
 
 
 def overview_rows(
@@ -153,7 +137,7 @@ def summary_row(
     """Return the best combinations of a place, and the recipe beside the baseline."""
     group = best_group(finals)
     row: Row = {
-        **_words(place),
+        **place_in_words(place),
         label(BASELINE): _percent(finals[BASELINE]),
         f"{label(RECIPE)}, points": _points(differences.get(RECIPE)),
         "best": f"{label(group[0])} {_percent(finals[group[0]])}",
@@ -165,32 +149,6 @@ def summary_row(
         best = max(under_paper, key=lambda name: float(np.mean(finals[name])))
         row["best under the paper's rule"] = f"{best[0]} {_percent(finals[best])}"
     return row
-
-
-def rounds_row(place: Place, rows: Sequence[Row]) -> Row:
-    """Return how many rounds the baseline needs, and others as a multiple of that.
-
-    Combinations that miss the target with some seed are left out of the comparison.
-    """
-    logs = {}
-    for name, rounds in values_by_combination(rows, "rounds_to_target").items():
-        if not np.isnan(rounds).any():
-            logs[name] = np.log(rounds).tolist()
-    row: Row = {**_words(place), "target, %": f"{100 * rows[0]['target']:g}"}
-    if BASELINE not in logs or len(logs) < 2:
-        return row | {label(BASELINE): "never"} | dict.fromkeys(map(label, TIMED), "-")
-    row[label(BASELINE)] = f"{float(np.exp(np.mean(logs[BASELINE]))):.0f}"
-    differences = compare_with(BASELINE, logs)
-    for name in TIMED:
-        row[label(name)] = _ratio(differences[name]) if name in differences else "never"
-    return row
-
-
-def _ratio(difference: Difference) -> str:
-    """Return a difference of logarithms as a ratio; a star marks one that holds."""
-    star = "*" if difference.holds else ""
-    low, high = np.exp([difference.low, difference.high])
-    return f"{float(np.exp(difference.mean)):.2f}{star} [{low:.2f}, {high:.2f}]"
 
 
 def average_rule_row(place: Place, finals: Mapping[Combination, list[float]]) -> Row:
@@ -211,7 +169,7 @@ def selector_row(place: Place, differences: Mapping[Combination, Difference]) ->
 
 
 def _points_row(place: Place, differences: Mapping[str, Difference]) -> Row:
-    row: Row = dict(_words(place))
+    row: Row = dict(place_in_words(place))
     for name, difference in differences.items():
         row[name] = _points(difference)
     return row
@@ -219,31 +177,9 @@ def _points_row(place: Place, differences: Mapping[str, Difference]) -> Row:
 
 def worst_row(place: Place, worst: Mapping[Combination, list[float]]) -> Row:
     """Return the accuracy of the worst class of clients, for some combinations."""
-    row: Row = dict(_words(place))
+    row: Row = dict(place_in_words(place))
     differences = compare_with(BASELINE, worst)
     row[label(BASELINE)] = _percent(worst[BASELINE])
     for name in (("random", "fedvarp"), RECIPE, ("fedcs", "normalised")):
         row[f"{label(name)}, points"] = _points(differences.get(name))
     return row
-
-
-def combination_rows(
-    places: Mapping[Place, Sequence[Row]],
-    differences: Mapping[Place, Mapping[Combination, Difference]],
-) -> list[Row]:
-    """Return the mean of every measure and the difference in final accuracy, for programs."""
-    rows = []
-    for place, own in places.items():
-        measures = {name: values_by_combination(own, name) for name in FIGURES}
-        for selector, rule in measures["final"]:
-            row: Row = dict(zip(("dataset", "world", "partition"), place, strict=True))
-            row |= {"selector": selector, "rule": rule}
-            for name, values in measures.items():
-                row[name] = f"{float(np.mean(values[selector, rule])):.6g}"
-            difference = differences[place].get((selector, rule), Difference(0, 0, 0, 1.0))
-            row["final_difference"] = f"{difference.mean:.6g}"
-            row["low"] = f"{difference.low:.6g}"
-            row["high"] = f"{difference.high:.6g}"
-            row["p_value"] = f"{difference.p_value:.3g}"
-            rows.append(row)
-    return rows
