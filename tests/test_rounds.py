@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fedcohort.rounds import Returned, play
+from fedcohort.selection.f3ast import F3AST
 from fedcohort.selection.lockstep import Lockstep
 from fedcohort.selection.protocol import Cohort
 from fedcohort.selection.random import Random
@@ -14,7 +15,7 @@ class Script:
     """A selector that asks prescribed cohorts and remembers the outcomes."""
 
     num_clients = 4
-    cohort_size = 2
+    cohort_size = 4
 
     def __init__(self, *cohorts):
         self.cohorts = cohorts
@@ -242,6 +243,35 @@ def test_clients_that_are_known_to_be_offline_are_not_asked():
     first, second = play(selector, world, 2, available=online)
     assert first.cohort.clients.tolist() == [0, 3]
     assert second.cohort.clients.tolist() == [2]
+
+
+class Attendance:
+    """A learner that remembers who was available in each round."""
+
+    def __init__(self):
+        self.available = []
+
+    def train(self, round, clients, arrived, weights, available):
+        self.available.append(available.tolist())
+        return Returned(arrived)
+
+
+def test_the_learner_is_told_who_was_available():
+    learner = Attendance()
+    online = [np.array([True, False, True]), np.array([True, True, False])]
+    world = [np.ones(3, dtype=bool)] * 2
+    list(play(Random(3, 1, rng=0), world, 2, learner, available=online))
+    assert learner.available == [[True, False, True], [True, True, False]]
+
+
+def test_where_the_weights_count_absence_everyone_stands_as_available():
+    online = [np.array([[True, False], [True, False]])]
+    world = [np.ones((2, 2), dtype=bool)]
+    both = [Random(2, 1, rng=[0]), F3AST(2, 1, data_sizes=[1, 1], rng=[0])]
+    learner = Attendance()
+    list(play(Lockstep(both, [1, 1]), world, 1, learner, available=online))
+    list(play(both[1], [world[0][:1]], 1, learner, available=[online[0][:1]]))
+    assert learner.available == [[[True, False], [True, True]], [[True, True]]]
 
 
 def test_a_round_in_which_nobody_is_online_passes_until_its_deadline():

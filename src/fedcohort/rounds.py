@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from fedcohort.arrays import Bools, Floats, Ints, pick
 from fedcohort.checks import check_int
+from fedcohort.selection.asking import ask
 from fedcohort.selection.protocol import Cohort, Outcome, Selector
 
 
@@ -44,7 +45,14 @@ class Returned:
 class Learner(Protocol):
     """Trains clients, checks the updates that they return, and aggregates them."""
 
-    def train(self, round: int, clients: Ints, arrived: Bools, weights: Floats) -> Returned:
+    def train(
+        self,
+        round: int,
+        clients: Ints,
+        arrived: Bools,
+        weights: Floats,
+        available: Bools | None = None,
+    ) -> Returned:
         """Train the clients whose updates arrive and aggregate the valid updates.
 
         Args:
@@ -53,6 +61,9 @@ class Learner(Protocol):
             arrived: Whose update arrives before the deadline, shape [..., k].
             weights: Factor of each client's share that makes the choice of the cohort unbiased,
                 shape [..., k]: usually the inverse of its inclusion probability.
+            available: Who could be asked, shape [..., K]. It is given only where the server knows
+                who is offline. Where a cohort has weights of its own, which count absence
+                themselves, everyone stands as available.
         """
         ...
 
@@ -60,7 +71,14 @@ class Learner(Protocol):
 class NoTraining:
     """A learner for selection alone: every update that arrives is valid."""
 
-    def train(self, round: int, clients: Ints, arrived: Bools, weights: Floats) -> Returned:
+    def train(
+        self,
+        round: int,
+        clients: Ints,
+        arrived: Bools,
+        weights: Floats,
+        available: Bools | None = None,
+    ) -> Returned:
         """Return what arrived."""
         return Returned(arrived)
 
@@ -123,7 +141,8 @@ def play(
         The record of each round.
 
     Raises:
-        ValueError: If the deadline is not above 0 or a row of the world cannot be read.
+        ValueError: If the deadline is not above 0, a row of the world cannot be read, or the
+            selector returns clients that cannot be asked.
 
     Examples:
         >>> from fedcohort import E3CS, bernoulli, class_rates
@@ -143,7 +162,7 @@ def play(
             continue
         answers = _check_row(row, selector.num_clients)
 
-        cohort = selector.select(round, present)
+        cohort = ask(selector, round, present, runs=answers.shape[:-1])
         is_asked = cohort.is_asked
         answers = _answers_of(cohort, answers)
         seconds, limit = _seconds_until_answer(answers, deadline)
@@ -152,7 +171,8 @@ def play(
         closing = _closing_time(until_answer, limit, enough)
         arrived = (seconds <= closing) & is_asked
         spent = np.where(is_asked, np.minimum(seconds, closing), 0.0)
-        returned = learner.train(round, cohort.clients, arrived, cohort.correction)
+        known = _known_absence(selector, cohort, present)
+        returned = learner.train(round, cohort.clients, arrived, cohort.correction, **known)
         censored = None
         if enough is not None:
             censored = is_asked & (until_answer > closing) & (closing < limit)
@@ -174,6 +194,18 @@ def _check_row(row: npt.ArrayLike, num_clients: int) -> npt.NDArray[Any]:
             f"world must have a value for all {num_clients} clients, got a row {answers.shape}"
         )
     return answers
+
+
+def _known_absence(selector: Selector, cohort: Cohort, present: Bools | None) -> dict[str, Bools]:
+    """Return who was available as an argument of the learner; nothing if nobody knows.
+
+    Inclusion probabilities hold among the available. Weights of a cohort's own hold in all rounds,
+    so nothing is left to correct there, and everyone counts as available.
+    """
+    if present is None:
+        return {}
+    has_own_weights = getattr(selector, "has_own_weights", cohort.weights is not None)
+    return {"available": np.asarray(present) | np.asarray(has_own_weights)[..., None]}
 
 
 def _answers_of(cohort: Cohort, answers: npt.NDArray[Any]) -> npt.NDArray[Any]:

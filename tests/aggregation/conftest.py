@@ -78,15 +78,16 @@ def play_round():
 def arrivals():
     """Return a maker of what one run knows of a round of some clients."""
 
-    def make(clients, valid=None, *, shares=None, weights=None, loss=None, norm=None):
+    def make(clients, valid=None, *, available=None, **values):
         ones = np.ones((1, len(clients)))
 
-        def row(values):
-            return ones if values is None else np.array([values], dtype=float)
+        def row(numbers):
+            return ones if numbers is None else np.array([numbers], dtype=float)
 
         is_valid = row(valid) > 0
-        return Arrivals(
-            np.array([clients]), is_valid, row(shares), row(weights), row(loss), row(norm)
-        )
+        rows = [row(values.get(name)) for name in ("shares", "weights", "loss", "norm")]
+        if available is not None:
+            available = np.array([available], dtype=bool)
+        return Arrivals(np.array([clients]), is_valid, *rows, available)
 
     return make

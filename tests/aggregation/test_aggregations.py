@@ -90,6 +90,9 @@ def test_runs_in_lock_step_are_weighed_as_each_alone(name):
         clients = np.sort([rng.permutation(6)[:3] for _ in range(4)])
         values = {key: rng.uniform(0.1, 2.0, (4, 3)) for key in ("shares", "weights")}
         values |= {key: rng.uniform(0.1, 2.0, (4, 3)) for key in ("loss", "norm")}
+        available = rng.random((4, 6)) < 0.7
+        available[np.arange(4)[:, None], clients] = True
+        values["available"] = available
         known = Arrivals(clients=clients, valid=rng.random((4, 3)) < 0.6, **values)
         weights = together.weigh(known)
         together.learn(known)

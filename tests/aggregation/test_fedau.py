@@ -24,6 +24,17 @@ def test_intervals_by_hand(arrivals):
     assert seen == pytest.approx([1.0, 2.0, 5 / 3])
 
 
+def test_the_interval_that_ends_now_counts_at_once_unlike_in_the_authors_code(arrivals):
+    # The first update comes in the tenth round and counts 10; the authors' code gives it 1. The
+    # second comes one round later: (10 + 1) / 2, where the authors' code gives 10.
+    rule = FedAU(Setting(1, 1))
+    for _ in range(9):
+        rule.learn(arrivals([0], [0]))
+    assert weight(rule, arrivals, 0) == pytest.approx(10.0)
+    rule.learn(arrivals([0], [1]))
+    assert weight(rule, arrivals, 0) == pytest.approx(5.5)
+
+
 def test_a_long_absence_is_cut(arrivals):
     rule = FedAU(Setting(1, 1))
     for _ in range(LONGEST_INTERVAL):

@@ -54,6 +54,41 @@ def test_inverse_normalised_estimated_divides_by_the_sum_of_the_weights(clock):
     assert model == pytest.approx(1 / 2 + (1 / 2 * 1 / 4 + 2 * 3 / 4) / (5 / 2))
 
 
+def test_estimates_count_the_rounds_in_which_a_client_is_connected(clock):
+    grid = federation(clock, 2)
+
+    def evaluate(round, arrays):
+        if round == 1:  # in the second round the new node says that it is client 1
+            grid.leave(101)
+            grid.join(102, learner(1))
+
+    strategy = cohort_strategy(cohort_size=2, aggregation="inverse-estimated")
+    result = strategy.start(grid, record(w=[0.0]), num_rounds=3, evaluate_fn=evaluate)
+    rule = strategy.training.aggregator.rule.rule
+    assert rule.rounds.tolist() == [[3.0, 3.0]]
+    assert rule.available.tolist() == [[3.0, 2.0]]
+    # Shares 1/3 and 2/3; each client moves half way to 1 or 2. Round 1: rates 1/2, so
+    # 1/3 * 1/2 * 2 + 2/3 * 1 * 2 = 5/3.
+    model = 5 / 3
+    # Round 2: client 0 alone, rate 2/3.
+    model += 1 / 3 * (1 - model) / 2 * 3 / 2
+    # Round 3: rates 3/4 of client 0, and 2/3 * (1 + 1) / (2 + 1) = 4/9 of client 1.
+    model += 1 / 3 * (1 - model) / 2 * 4 / 3 + 2 / 3 * (2 - model) / 2 * 9 / 4
+    assert result.arrays["w"].numpy().item() == pytest.approx(model)
+
+
+def test_where_weights_count_absence_a_rule_is_told_that_everyone_was_there():
+    cohort = Cohort(0, np.array([1]), np.ones(1))
+    own_weights = Cohort(0, np.array([1]), np.ones(1), weights=np.array([2.0]))
+    verdicts = (Verdict("failed"),)
+    masks = []
+    for asked in (cohort, own_weights):
+        known = AnsweredCohort(asked, verdicts, {}, (None,) * 3, np.array([0, 1]))
+        masks.append(describe_arrivals(known, counted=[]).available)
+    assert masks[0].tolist() == [[True, True, False]]
+    assert masks[1] is None
+
+
 def test_the_inverse_of_the_inclusion_probability_is_the_weight(clock):
     strategy = cohort_strategy(cohort_size=1, aggregation="inverse-estimated", num_clients=2)
     result = strategy.start(federation(clock, 2), record(w=[0.0]), num_rounds=1)
@@ -201,6 +236,15 @@ def test_rules_that_need_more_than_a_server_knows_are_refused(name, lacks):
     told = f"aggregation must not need what a Flower server does not know, got '{name}': {lacks}"
     with pytest.raises(ValueError, match=told):
         cohort_strategy(aggregation=name)
+
+
+@pytest.mark.parametrize("selector", ["rpow-d", "fedcs-time"])
+def test_rules_that_divide_by_inclusion_are_refused_where_nobody_knows_it(selector):
+    message = f"with the selector '{selector}', which does not know them, got 'inverse-estimated'"
+    options = {"selector": selector, "loss_key": "train_loss"}
+    with pytest.raises(ValueError, match=message):
+        cohort_strategy(aggregation="inverse-estimated", **options)
+    cohort_strategy(aggregation="normalised", **options)
 
 
 @pytest.mark.parametrize("name", ["paper", "fedau", "mifa", "fedvarp"])

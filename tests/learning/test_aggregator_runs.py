@@ -140,3 +140,50 @@ def test_only_rows_that_changed_since_the_last_time_are_taken():
     memory.store(torch.full((1, 3), 9.0), torch.tensor([True]), torch.tensor([3]), client[:1])
     assert memory.take_changed()[0].tolist() == [[1, 1]]
     assert memory.all_known()[0].tolist() == [[0, 1], [1, 1], [1, 3]]
+
+
+class Weights:
+    """A rule that returns what it is given."""
+
+    client_arrays = ()
+
+    def __init__(self, weights):
+        self.weights = weights
+
+    def weigh(self, arrivals):
+        return self.weights
+
+    def learn(self, arrivals):
+        pass
+
+
+def move_by(weights, valid):
+    """Return the model of one run after a round of two clients whose updates are one."""
+    models = torch.zeros((1, WEIGHTS))
+    aggregator = Aggregator(make_runs()[:1], models, learning_rate=0.1)
+    aggregator._rules = [("mine.py:Rule", Weights(weights), np.array([0]))]
+    some = np.ones((1, 2))
+    arrivals = aggregator.describe(np.array([[0, 1]]), np.array([valid]), some, some, some)
+    return aggregator.move(models, torch.ones((2, WEIGHTS)), np.ones((1, 2), bool), arrivals)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([[0.5, np.nan]], "must be finite for updates that count, got nan"),
+        ([[np.inf, 0.5]], "must be finite for updates that count, got inf"),
+        ([0.5, 0.5], r"must have shape \(1, 2\), got \(2,\)"),
+        (1.0, r"must have shape \(1, 2\), got \(\)"),
+        (None, r"must have shape \(1, 2\), got \(\)"),
+        ("half", r"must be numbers of shape \(1, 2\), got 'half'"),
+    ],
+)
+def test_weights_that_cannot_be_used_name_the_rule(weights, message):
+    with pytest.raises(ValueError, match=f"weights of the aggregation 'mine.py:Rule' {message}"):
+        move_by(weights, [True, True])
+
+
+def test_the_weight_of_an_update_that_does_not_count_is_ignored():
+    assert torch.equal(
+        move_by([[0.5, np.nan]], [True, False]), move_by([[0.5, 3.0]], [True, False])
+    )

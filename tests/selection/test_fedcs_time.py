@@ -38,6 +38,28 @@ def test_a_client_that_fails_now_and_then_stays_in_time():
     np.testing.assert_allclose(selector.estimated_seconds(), [25 / 3, 0])
 
 
+def test_inclusion_is_the_chance_of_being_a_candidate_and_the_class_declares_it():
+    # All four are candidates, and the slowest two of them are never asked: chance has no part.
+    selector = FedCSTime(4, 2, deadline=10.0, rng=0, candidates=4)
+    for client in range(4):
+        tell(selector, client, [client], [client + 1.0])
+    cohort = selector.select(4)
+    assert (cohort.clients.tolist(), cohort.inclusion.tolist()) == ([0, 1], [1.0, 1.0])
+
+    # Two of four are candidates, and the quicker one is asked. Client 2 is a candidate with
+    # chance 1/2, but asked only with client 3: 1/6.
+    selector.candidates = 2
+    selector.cohort_size = 1
+    asked = []
+    for _ in range(1200):
+        cohort = selector.select(4)
+        assert cohort.inclusion.tolist() == [0.5]
+        asked.append(int(cohort.clients[0]))
+    error = np.sqrt(1200 * 1 / 6 * 5 / 6)
+    assert abs(asked.count(2) - 200) <= 5 * error
+    assert FedCSTime.ranks_candidates
+
+
 def test_only_candidates_are_asked_with_the_chance_of_being_one():
     selector = FedCSTime(10, 2, deadline=10.0, rng=0, candidates=4)
     for client in range(10):

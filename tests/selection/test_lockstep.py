@@ -17,7 +17,7 @@ from fedcohort.world.classes import class_rates
 class Losses:
     """A learner whose losses differ by client and round; client 3 returns an invalid update."""
 
-    def train(self, round, clients, arrived, weights):
+    def train(self, round, clients, arrived, weights, available=None):
         valid = arrived & (clients != 3)
         loss = np.where(valid, 1 + np.sin(7.0 * clients + round), nan)
         return Returned(valid, loss, norm=2 * loss)

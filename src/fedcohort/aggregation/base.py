@@ -38,6 +38,9 @@ class Arrivals:
             usually the inverse of the client's inclusion probability.
         loss: Training loss that each client reported [R, k], nan where nothing counts.
         norm: Length of each update [R, k], nan where nothing counts.
+        available: Who could be asked in this round [R, K]; None if everyone could, as far as
+            anybody knows. Inclusion probabilities hold among those who could. Where a cohort has
+            weights of its own, which count absence themselves, everyone stands as available.
     """
 
     clients: Ints
@@ -46,6 +49,7 @@ class Arrivals:
     weights: Floats
     loss: Floats
     norm: Floats
+    available: Bools | None = None
 
 
 class Rule:
@@ -64,6 +68,8 @@ class Rule:
         normalises: Whether the weights are divided by their sum.
         remembers_updates: Whether the last update of every client is remembered.
         needs_rates: Whether the rule needs the clients' true success rates.
+        needs_inclusion: Whether the rule divides by inclusion probabilities, so that it needs a
+            selector that knows them.
         client_arrays: Names of the arrays [R, K] that the rule learns. States contain them.
 
     Raises:
@@ -82,6 +88,7 @@ class Rule:
     normalises: ClassVar[bool] = False
     remembers_updates: ClassVar[bool] = False
     needs_rates: ClassVar[bool] = False
+    needs_inclusion: ClassVar[bool] = False
     client_arrays: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, setting: Setting) -> None:

@@ -15,6 +15,11 @@ class FedAU(Rule):
     the rule needs neither inclusion probabilities nor success rates. An interval of 50 rounds
     without an update is cut there and counts as complete.
 
+    The interval that ends with an update counts in the weight of this update. In the authors' code
+    it counts from the next round on, and the weight is 1 until an interval is complete: an update
+    that first arrives in the tenth round counts ten times here and once there. In the long run
+    the mean weights are the same; early on, those here are closer to the inverse of q.
+
     Args:
         setting: Sizes.
     """

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from flwr.app import Message
 
-from fedcohort.arrays import Floats
+from fedcohort.arrays import Floats, Ints
 from fedcohort.checks import LARGEST_FLOAT
 from fedcohort.flower.models import Model
 from fedcohort.flower.verdicts import Verdict
@@ -29,6 +29,7 @@ class AskedCohort:
         paused: Seconds that the run paused before the round.
         resting: Names of clients that are not asked because they were rejected too often.
         absent: Names of known clients that cannot be asked, those that rest among them.
+        available: Indices of the clients that can be asked; None if all can.
         judged: Verdicts on the replies that came so far, by message id.
         is_closed: Whether enough clients have answered, so that the others are not waited for.
     """
@@ -41,6 +42,7 @@ class AskedCohort:
     paused: float
     resting: list[str]
     absent: list[str]
+    available: Ints | None
     judged: dict[str, Verdict] = field(default_factory=dict)
     is_closed: bool = False
 
@@ -54,12 +56,14 @@ class AnsweredCohort:
         verdicts: The verdicts on them, in the same order.
         model: The model that was sent.
         declared_examples: The number of examples of every client, None where it is unknown.
+        available: Indices of the clients that could be asked; None if all could.
     """
 
     cohort: Cohort
     verdicts: Sequence[Verdict]
     model: Model
     declared_examples: Sequence[float | None]
+    available: Ints | None = None
 
     @property
     def arrived(self) -> list[int]:

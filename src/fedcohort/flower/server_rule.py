@@ -9,7 +9,7 @@ from flwr.serverapp.exception import AggregationError
 
 from fedcohort.aggregation.base import Arrivals, Rule, Setting
 from fedcohort.aggregation.registry import AGGREGATIONS, find_rule, make_rule
-from fedcohort.arrays import Floats
+from fedcohort.arrays import Bools, Floats
 from fedcohort.checks import check_int
 from fedcohort.flower.aggregation import apply_weights, data_shares, sum_of_weights
 from fedcohort.flower.cohorts import AnsweredCohort, update_norms
@@ -174,4 +174,14 @@ def describe_arrivals(answered: AnsweredCohort, counted: Sequence[int]) -> Arriv
         weights=cohort.correction[is_known][None],
         loss=np.where(valid, loss, np.nan)[is_known][None],
         norm=np.where(valid, update_norms(verdicts), np.nan)[is_known][None],
+        available=_available_mask(answered),
     )
+
+
+def _available_mask(answered: AnsweredCohort) -> Bools | None:
+    """Return who could be asked [1, K]; None if all could, or the weights count absence."""
+    if answered.available is None or answered.cohort.weights is not None:
+        return None
+    mask = np.zeros(len(answered.declared_examples), dtype=np.bool_)
+    mask[answered.available] = True
+    return mask[None]

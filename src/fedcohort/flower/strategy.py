@@ -8,6 +8,7 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
+from fedcohort.aggregation.compatibility import check_compatible
 from fedcohort.checks import check_int, check_positive
 from fedcohort.flower import selection
 from fedcohort.flower.aggregator import Aggregator
@@ -128,6 +129,8 @@ class CohortStrategy(Strategy):
         is_number_announced = num_clients is not None
         num_clients = selection.resolve_num_clients(selector, num_clients, cohort_size)
         check_aggregation(aggregation, folder)
+        if aggregation != "wrapped":
+            check_compatible(aggregation, selection.selector_name(selector), example)
         check_strategy(strategy, aggregation, cohort_size)
         inner = InnerStrategy(strategy)
         check_closing(enough, close_early, inner.num_sampled_clients)

@@ -156,7 +156,7 @@ class Training:
         model = model_from_record(arrays)
         absent = find_absent(self.registry, available)
         self._asked = AskedCohort(
-            cohort, messages, model, probabilities, started_at, paused, resting, absent
+            cohort, messages, model, probabilities, started_at, paused, resting, absent, available
         )
         return messages
 
@@ -209,11 +209,11 @@ class Training:
     ) -> Aggregate:
         """Aggregate the replies that count, and reject those that the strategy cannot use."""
         # A client that came during the round takes part from the next round on.
-        declared_examples = self.registry.examples[: self.selector.num_clients]
-        answered = AnsweredCohort(asked.cohort, verdicts, asked.model, declared_examples)
+        declared = self.registry.examples[: self.selector.num_clients]
+        answered = AnsweredCohort(asked.cohort, verdicts, asked.model, declared, asked.available)
         for position in answered.arrived:
             client = int(asked.cohort.clients[position])
-            declared_examples[client] = verdicts[position].examples
+            declared[client] = verdicts[position].examples
 
         aggregate = self.aggregator.aggregate(server_round, answered)
         for position in aggregate.left_out:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from fedcohort.aggregation.compatibility import check_compatible
 from fedcohort.arrays import Floats, Ints
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.runs import RunKey
@@ -30,6 +31,9 @@ def make_selectors(
         success_rates: How often each client answers, [K] or [runs, K].
         data_sizes: How many samples each client trains on, [runs, K].
         probe_losses: Returns the losses of clients under the current models of some rows.
+
+    Raises:
+        ValueError: If a scheme needs what is not known, or a rule cannot weigh its cohorts.
     """
     selectors = []
     counts = []
@@ -50,6 +54,9 @@ def make_selectors(
                 data_sizes=data_sizes[part],
                 deadline=config.seconds_until_deadline,
             )
-            selectors.append(make_selector(name, federation))
+            selector = make_selector(name, federation)
+            for row in part:
+                check_compatible(keys[row].aggregation, name, selector)
+            selectors.append(selector)
             counts.append(len(part))
     return Lockstep(selectors, counts)

@@ -12,6 +12,7 @@ from fedcohort.aggregation.combination import combine
 from fedcohort.aggregation.registry import find_rule, make_rule
 from fedcohort.aggregation.server import adaptive_step, server_step
 from fedcohort.arrays import Bools, Floats, Ints, pick
+from fedcohort.checks import shown
 from fedcohort.learning.run import Run
 from fedcohort.learning.update_memory import UpdateMemory
 
@@ -71,11 +72,24 @@ class Aggregator:
         self.second = torch.zeros_like(models) if self._adaptive else None
 
     def describe(
-        self, clients: Ints, valid: Bools, weights: Floats, loss: Floats, norm: Floats
+        self,
+        clients: Ints,
+        valid: Bools,
+        weights: Floats | None,
+        loss: Floats,
+        norm: Floats,
+        available: Bools | None = None,
     ) -> Arrivals:
-        """Return what is known of a round, with the shares of the clients; all [R, k]."""
+        """Return what is known of a round, with the shares of the clients; all [R, k].
+
+        Weights of None are 1. Who was available is [R, K], or None for everyone.
+        """
+        if weights is None:
+            weights = np.ones(clients.shape)
         shares = pick(self.shares, np.maximum(clients, 0))
-        return Arrivals(clients, valid, shares, weights, loss, norm)
+        if available is not None:
+            available = np.broadcast_to(available, self.shares.shape)
+        return Arrivals(clients, valid, shares, weights, loss, norm, available)
 
     def move(
         self, models: Tensor, change: Tensor | None, arrived: Bools, arrivals: Arrivals
@@ -88,10 +102,14 @@ class Aggregator:
                 if nobody arrived.
             arrived: Whose update is in `change` [R, k].
             arrivals: What else is known of the round.
+
+        Raises:
+            ValueError: If a rule returns no finite weight for an update that counts.
         """
         weights = np.zeros(arrived.shape)
-        for _, rule, rows in self._rules:
-            weights[rows] = rule.weigh(_select(arrivals, rows))
+        for name, rule, rows in self._rules:
+            part = _select(arrivals, rows)
+            weights[rows] = _check_weights(name, rule.weigh(part), part.valid)
         if change is not None:
             combined = self._combine(change, arrived, arrivals, weights)
             models = self._step(models, combined, np.any(arrivals.valid, axis=1))
@@ -208,4 +226,28 @@ def _make_rules(runs: Sequence[Run], learning_rate: float) -> list[tuple[str, Ru
 
 def _select(arrivals: Arrivals, rows: Ints) -> Arrivals:
     """Return the part of some runs."""
-    return Arrivals(**{name: values[rows] for name, values in vars(arrivals).items()})
+    part: dict[str, Any] = {}
+    for name, values in vars(arrivals).items():
+        part[name] = None if values is None else values[rows]
+    return Arrivals(**part)
+
+
+def _check_weights(name: str, weights: Any, valid: Bools) -> Floats:
+    """Return the weights [R, k] of a rule, 0 for updates that do not count.
+
+    They are on the host, so the check does not wait for the device.
+    """
+    about = f"weights of the aggregation {name!r}"
+    try:
+        values = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{about} must be numbers of shape {valid.shape}, got {shown(weights)}"
+        ) from None
+    if values.shape != valid.shape:
+        raise ValueError(f"{about} must have shape {valid.shape}, got {values.shape}")
+    counted = np.where(valid, values, 0.0)
+    if not np.isfinite(counted).all():
+        bad = counted[~np.isfinite(counted)][0]
+        raise ValueError(f"{about} must be finite for updates that count, got {bad}")
+    return counted

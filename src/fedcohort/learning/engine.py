@@ -118,7 +118,12 @@ class Engine:
         self.client_steps = 0
 
     def train(
-        self, round: int, clients: Ints, arrived: Bools, weights: Floats | None = None
+        self,
+        round: int,
+        clients: Ints,
+        arrived: Bools,
+        weights: Floats | None = None,
+        available: Bools | None = None,
     ) -> Returned:
         """Train the clients whose update arrives and move every run's model.
 
@@ -130,6 +135,7 @@ class Engine:
             arrived: Whether their update arrives, [R, k]. Other clients are not trained.
             weights: Factor of each client's share that makes the choice of the cohort unbiased,
                 [R, k], for rules that use it; by default 1.
+            available: Who could be asked, [R, K], for rules that use it; by default everyone.
 
         Returns:
             Which updates are valid, and the mean training loss of each, nan where invalid.
@@ -153,9 +159,7 @@ class Engine:
         loss = np.where(valid, loss, np.nan)
         norm = np.where(valid, norm, np.nan)
 
-        if weights is None:
-            weights = np.ones(clients.shape)
-        arrivals = self.aggregator.describe(clients, valid, weights, loss, norm)
+        arrivals = self.aggregator.describe(clients, valid, weights, loss, norm, available)
         change = None if updates is None else updates.change
         self.models = self.aggregator.move(self.models, change, arrived, arrivals)
         return Returned(valid, loss, norm)

@@ -15,6 +15,7 @@ from fedcohort.checks import check_int
 from fedcohort.rng import RngLike, as_rng, batch_shape, rng_state, set_rng_state
 from fedcohort.selection.allocation import Allocation
 from fedcohort.selection.availability import present_mask, reachable_size
+from fedcohort.selection.cohort_checks import make_cohort
 from fedcohort.selection.protocol import Cohort, Outcome, check_answers
 from fedcohort.selection.state import CONFIG_KEYS, Bounds, check_config, read_arrays, read_cohort
 
@@ -36,6 +37,7 @@ class BaseSelector:
         probes_losses: Whether the constructor needs a function that returns clients' losses.
         has_inclusion: Whether `allocation` can say every client's inclusion probability
             without a draw.
+        ranks_candidates: Whether `Cohort.inclusion` is only the chance of being a candidate.
         client_arrays: Names of the arrays [..., K] that hold what the scheme knows of each
             client. States contain them, and `join` extends them.
         run_arrays: Names of the arrays [...] with one value per run. States contain them.
@@ -65,6 +67,7 @@ class BaseSelector:
     needs_deadline: ClassVar[bool] = False
     probes_losses: ClassVar[bool] = False
     has_inclusion: ClassVar[bool] = False
+    ranks_candidates: ClassVar[bool] = False
     client_arrays: ClassVar[tuple[str, ...]] = ()
     run_arrays: ClassVar[tuple[str, ...]] = ()
     array_bounds: ClassVar[Bounds] = {}
@@ -155,14 +158,15 @@ class BaseSelector:
             The cohort, with clients of shape [..., k].
 
         Raises:
-            ValueError: If the round or `available` is out of bounds; nothing is drawn then.
+            ValueError: If the round or `available` is out of bounds, and nothing is drawn then;
+                or if `choose` returns clients that cannot be asked.
         """
         check_int("round", round, 0)
         present = present_mask(available, self.num_clients, self.batch)
         size = reachable_size(self.cohort_size, present)
 
-        clients, inclusion = self.choose(round, size, present)
-        cohort = Cohort(round, clients, inclusion, self.weigh(clients))
+        chosen = self.choose(round, size, present)
+        cohort = make_cohort(self, round, chosen, size, present)
         self.asked = cohort
         return cohort
 

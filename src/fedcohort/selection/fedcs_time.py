@@ -27,7 +27,9 @@ from fedcohort.selection.state import AMOUNT, COUNT, Bounds
 class FedCSTime(BaseSelector):
     """Ask the k of d random candidates that are estimated to answer soonest.
 
-    The inclusion probability of a cohort is the chance of being a candidate, as in pow-d.
+    The inclusion probability of a cohort is the chance of being a candidate, as in pow-d. It is
+    not the chance of being asked: of the candidates, slow ones seldom are. Rules that divide by
+    inclusion probabilities are therefore refused.
 
     Args:
         num_clients: Number of clients in the federation, K.
@@ -54,6 +56,7 @@ class FedCSTime(BaseSelector):
 
     needs_seconds = True
     needs_deadline = True
+    ranks_candidates: ClassVar[bool] = True
     client_arrays = ("waited", "answers")
     array_bounds: ClassVar[Bounds] = {"waited": AMOUNT, "answers": COUNT}
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedcohort.arrays import Ints, State
+from fedcohort.arrays import Bools, Ints, State
+from fedcohort.selection.asking import ask
 from fedcohort.selection.protocol import NOBODY, Cohort, Outcome, Selector, check_answers
 
 COHORT_FIELDS = tuple(field.name for field in fields(Cohort))
@@ -45,6 +46,11 @@ class Lockstep:
         everyone = self.num_clients
         return np.repeat([everyone if limit is None else limit for limit in limits], self.runs)
 
+    @property
+    def has_own_weights(self) -> Bools:
+        """Which runs' cohorts in flight have weights beside their inclusion probabilities [R]."""
+        return np.repeat([cohort.weights is not None for cohort in self._asked], self.runs)
+
     def select(self, round: int, available: npt.ArrayLike | None = None) -> Cohort:
         """Ask every selector for the cohorts of its runs.
 
@@ -57,8 +63,8 @@ class Lockstep:
         """
         parts = self._split_available(available)
         self._asked = []
-        for selector, part in zip(self.selectors, parts, strict=True):
-            self._asked.append(selector.select(round, part))
+        for selector, part, count in zip(self.selectors, parts, self.runs, strict=True):
+            self._asked.append(ask(selector, round, part, runs=(count,)))
 
         clients = _join([cohort.clients for cohort in self._asked], fill=NOBODY)
         inclusion = _join([cohort.inclusion for cohort in self._asked], fill=0.0)

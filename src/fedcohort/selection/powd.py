@@ -6,6 +6,7 @@ that clients reported when they last trained, and asks those that never reported
 """
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,7 @@ class PowD(BaseSelector):
     """Ask the k candidates with the highest loss on the current model.
 
     The inclusion probability of a cohort is the chance of being a candidate; no more can be
-    said before the losses are known.
+    said before the losses are known. Rules that divide by inclusion probabilities are refused.
 
     Args:
         num_clients: Number of clients in the federation, K.
@@ -45,6 +46,7 @@ class PowD(BaseSelector):
     """
 
     probes_losses = True
+    ranks_candidates: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -71,6 +73,8 @@ class PowD(BaseSelector):
 class LastLoss(BaseSelector):
     """Ask the k candidates whose last reported loss is highest; first those without one.
 
+    The inclusion probability of a cohort is the chance of being a candidate, as in pow-d.
+
     Args:
         num_clients: Number of clients in the federation, K.
         cohort_size: Number of clients to ask in each round, k.
@@ -90,6 +94,7 @@ class LastLoss(BaseSelector):
     """
 
     needs_losses = True
+    ranks_candidates: ClassVar[bool] = True
     client_arrays = ("last_losses",)
 
     def __init__(

@@ -27,10 +27,13 @@ class Cohort:
         round: The round, counted from 0.
         clients: Distinct client ids in ascending order, shape [..., k]. Runs in lock-step that
             ask fewer clients than others have `NOBODY` (-1) at the end of their row.
-        inclusion: Probability, before the draw, that this client would be asked; 1 where
-            chance had no part in it. Shape [..., k]; 0 for `NOBODY`.
+        inclusion: Probability, before the draw, that this client would be asked, given who is
+            available; 1 where chance had no part in it. Schemes that take the best of random
+            candidates, pow-d, rpow-d and fedcs-time, do not know it and give the probability of
+            being a candidate, which is higher. Shape [..., k]; 0 for `NOBODY`.
         weights: Factor of each client's share in an unbiased aggregation, shape [..., k]; 0 for
-            `NOBODY`. None stands for the inverse of `inclusion`.
+            `NOBODY`. It counts rounds in which the client was not available, too. None stands for
+            the inverse of `inclusion`.
 
     Raises:
         ValueError: If a value is out of bounds or a client is named twice.

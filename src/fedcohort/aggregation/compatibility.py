@@ -1,0 +1,40 @@
+"""Refuse rules whose weights would be wrong with a selector, before the first round."""
+
+from fedcohort.aggregation.registry import find_rule
+
+
+def check_compatible(aggregation: str, selector_name: str, selector: object) -> None:
+    """Refuse a rule whose weights would be wrong with a selector.
+
+    Args:
+        aggregation: Name of the rule, as for `find_rule`.
+        selector_name: Name of the selector, for the message.
+        selector: The selector, which declares what it offers. What it does not declare is not
+            refused.
+
+    Raises:
+        ValueError: If the rule divides by inclusion probabilities that the selector does not
+            know, or by true success rates where rounds close before all have answered.
+
+    Examples:
+        >>> class Candidates:
+        ...     ranks_candidates = True
+        >>> check_compatible("normalised", "candidates", Candidates())
+        >>> check_compatible("inverse-estimated", "candidates", Candidates())
+        Traceback (most recent call last):
+        ...
+        ValueError: aggregation must not divide by inclusion probabilities with the selector \
+'candidates', which does not know them, got 'inverse-estimated'
+    """
+    rule = find_rule(aggregation)
+    if rule.needs_inclusion and getattr(selector, "ranks_candidates", False):
+        raise ValueError(
+            "aggregation must not divide by inclusion probabilities with the selector "
+            f"{selector_name!r}, which does not know them, got {aggregation!r}"
+        )
+    if rule.needs_rates and getattr(selector, "enough", None) is not None:
+        raise ValueError(
+            "aggregation must not divide by true success rates with the selector "
+            f"{selector_name!r}, whose rounds close before slow clients answer, "
+            f"got {aggregation!r}; use inverse-estimated"
+        )

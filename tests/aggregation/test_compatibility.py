@@ -1,0 +1,82 @@
+"""Which rules can weigh the cohorts of which selectors."""
+
+import numpy as np
+import pytest
+
+from fedcohort.aggregation.base import Arrivals, Setting
+from fedcohort.aggregation.compatibility import check_compatible
+from fedcohort.aggregation.registry import AGGREGATIONS, make_rule
+from fedcohort.rounds import Returned, play
+from fedcohort.selection.over_selection import OverSelection
+from fedcohort.selection.registry import SELECTORS, Federation, make_selector
+
+RANKING = ("pow-d", "rpow-d", "fedcs-time")
+BY_INCLUSION = [name for name in AGGREGATIONS if name.startswith("inverse")]
+BY_TRUE_RATES = ["inverse", "inverse-normalised"]
+
+
+def make(name):
+    return make_selector(
+        name,
+        Federation(
+            6,
+            2,
+            rng=0,
+            horizon=10,
+            success_rates=np.full(6, 0.5),
+            loss_of=lambda clients: np.ones(clients.shape),
+            data_sizes=np.ones(6),
+            deadline=1.0,
+        ),
+    )
+
+
+@pytest.mark.parametrize("selector", SELECTORS)
+@pytest.mark.parametrize("rule", AGGREGATIONS)
+def test_only_pairs_with_wrong_weights_are_refused(rule, selector):
+    lacks_inclusion = selector in RANKING and rule in BY_INCLUSION
+    cuts_slow_clients = selector == "over-selection" and rule in BY_TRUE_RATES
+    if lacks_inclusion or cuts_slow_clients:
+        with pytest.raises(ValueError, match=f"{selector}.*got '{rule}'"):
+            check_compatible(rule, selector, make(selector))
+    else:
+        check_compatible(rule, selector, make(selector))
+
+
+def test_a_selector_that_declares_nothing_is_not_refused():
+    check_compatible("inverse", "mine", object())
+
+
+class SlowClients:
+    """A learner that adds up the weights of the slower half of four clients."""
+
+    def __init__(self, rule):
+        self.rule = make_rule(rule, Setting(1, 4, np.ones((1, 4))))
+        self.total = np.zeros(4)
+
+    def train(self, round, clients, arrived, weights):
+        ones = np.ones((1, clients.size))
+        known = Arrivals(clients[None], arrived[None], ones, weights[None], ones, ones)
+        self.total[clients] += (self.rule.weigh(known)[0]) * arrived
+        self.rule.learn(known)
+        return Returned(arrived)
+
+
+def test_true_rates_are_biased_where_rounds_close_early_and_estimates_are_not():
+    """2 of 4 clients are asked, and the quicker one is waited for; 4,000 rounds.
+
+    Client i answers after i + 1 seconds, always. It is asked with probability 1/2, and then is the
+    quicker one with probability (3 - i) / 3, its true chance to count. With a success rate of 1
+    its mean weight is that instead of 1: that of client 2 is 1/3. The standard error of its
+    estimate is that of 1/3 * 1/2 in 4,000 rounds, divided by 1/6: below 0.036.
+    """
+    means = []
+    for rule in ("inverse", "inverse-estimated"):
+        learner = SlowClients(rule)
+        selector = OverSelection(4, 1, rng=0, factor=2)
+        world = [np.arange(1.0, 5.0)] * 4000
+        for _ in play(selector, world, 4000, learner, deadline=10.0):
+            pass
+        means.append(learner.total / 4000)
+    assert means[0][2] == pytest.approx(1 / 3, abs=5 * 0.012)
+    assert means[1][2] == pytest.approx(1.0, abs=5 * 0.036)
