@@ -175,6 +175,26 @@ def check_array(
     return array
 
 
+def parse_number(text: str) -> float:
+    """Return the number that is written in a text or a file, and nan if it is none.
+
+    Python alone reads `1_0` as 10, and digits of other scripts as digits: here they are mistakes.
+
+    Args:
+        text: The text; `inf` and `nan` count as numbers.
+
+    Examples:
+        >>> parse_number("1e3"), parse_number("inf"), parse_number("1_0")
+        (1000.0, inf, nan)
+    """
+    if "_" in text or not text.isascii():
+        return math.nan
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
 def shown(value: Any) -> str:
     """Return a value for a message: not too long, and whole numbers of any size.
 

@@ -271,13 +271,16 @@ def test_a_folder_of_a_reproduction_is_refused(call, tmp_path, name):
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_folder_of_training_is_refused(call, tmp_path):
+@pytest.mark.parametrize(
+    ("file", "kind"), [("settings.toml", "training run"), ("rounds.jsonl", "Flower run")]
+)
+def test_a_folder_of_another_run_is_refused(call, tmp_path, file, kind):
     (tmp_path / "run").mkdir()
-    (tmp_path / "run/settings.toml").write_text("rounds = 3\n")
+    (tmp_path / "run" / file).write_text("rounds = 3\n")
     before = contents(tmp_path / "run")
     code, _, err = call("simulate", *TINY, "--out", "run", "--overwrite")
     assert code == 2
-    assert "out must not hold a training run, got run" in err
+    assert f"out must not hold a {kind}, got run" in err
     assert contents(tmp_path / "run") == before
 
 

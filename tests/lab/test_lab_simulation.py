@@ -43,6 +43,7 @@ class Scripted:
 
     def __init__(self, *cohorts, num_clients):
         self.cohorts, self.num_clients, self.told = cohorts, num_clients, []
+        self.cohort_size = num_clients
 
     def select(self, round, available=None):
         clients = np.array(self.cohorts[round])

@@ -134,7 +134,7 @@ def test_a_missing_or_damaged_file_is_named(tmp_path):
 
 def test_memory_that_cannot_fit_is_refused_with_its_bytes():
     clients = 10**9
-    message = r"fit the memory of .* got 1 runs of 1000000000 clients with 10,000,000 weights"
+    message = r"that are available, got 1 runs of 1000000000 clients with 10,000,000 weights"
     with pytest.raises(ValueError, match=message + r".* 40,000,000,000,000,000 bytes"):
         UpdateMemory([0], 1, clients, num_weights=10**7)
 

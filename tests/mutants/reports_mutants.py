@@ -61,7 +61,7 @@ MUTANTS = (
     ),
     Mutant(
         "schemes are compared by position, not by seed",
-        "reports/html/verdict.py",
+        "reports/candidates.py",
         "[more[seed] - less[seed] for seed in more if seed in less]",
         "[a - b for a, b in zip(more.values(), less.values())]",
         ("tests/reports/test_verdict.py",),

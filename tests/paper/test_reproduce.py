@@ -317,13 +317,13 @@ def test_a_subset_without_runs_is_refused_before_anything_is_written(call):
     assert not Path("runs").exists()
 
 
-@pytest.mark.parametrize("file", ["settings.toml", "settings.json"])
+@pytest.mark.parametrize("file", ["settings.toml", "settings.json", "rounds.jsonl"])
 def test_a_folder_of_another_run_is_refused_and_left_as_it_was(call, file):
     Path("mine").mkdir()
     (Path("mine") / file).write_text("")
     code, out, err = call("figure3", "--rounds", 2, "--out", "mine")
     assert (code, out) == (2, "")
-    assert "out must not hold a run of compare or simulate, got mine" in err
+    assert "out must not hold a run of compare, simulate or Flower, got mine" in err
     assert [path.name for path in Path("mine").iterdir()] == [file]
 
 

@@ -164,6 +164,12 @@ def test_boxes_of_several_kinds_of_run_have_a_panel_each():
     assert [axes.get_title() for axes in figure.axes] == ["random\niid", "random\nshards"]
 
 
+def test_boxes_of_clients_that_were_never_asked_are_drawn_without_a_warning():
+    boxes = [Boxes("random", Style(0), ["0.1"], [np.array([0, 0, 0])])]
+    axes = draw(chart({"iid": boxes})).axes[0]
+    assert axes.get_ylim() == (-0.03, 1.05)
+
+
 def test_bars_and_dots_are_drawn_where_their_values_are():
     nan = float("nan")
     bars = [Bar("a", Style(0), 2.0, 0.5), Bar("b", Style(1), 3.0, nan)]

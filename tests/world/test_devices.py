@@ -12,7 +12,6 @@ from fedcohort.world.devices import (
     SLOW_SHARE,
     device_seconds,
     draw_devices,
-    success_before,
 )
 from fedcohort.world.registry import Conditions, make_world
 
@@ -93,12 +92,13 @@ def test_jitter_is_log_normal_and_rates_are_those_of_its_law(take):
     assert (np.abs((rows <= 4.0).mean(axis=0) - rates) <= error).all()
 
 
-def test_a_deadline_at_the_median_is_met_half_of_the_time():
-    assert success_before(3.0, np.array([3.0]), 0.7).tolist() == [0.5]
-    assert success_before(3.0, np.array([3.0, 3.1]), 0.0).tolist() == [1.0, 0.0]
-
-
 @pytest.mark.parametrize("option", ["compute", "jitter"])
 def test_negative_options_are_refused(option):
     with pytest.raises(ValueError, match=f"world option {option} must be"):
         make_world("devices", make_conditions(options={option: -1.0}))
+
+
+@pytest.mark.parametrize("option", ["compute", "link"])
+def test_factors_that_no_number_of_seconds_can_hold_are_refused(option):
+    with pytest.raises(ValueError, match=f"world option {option} must be between .*, got 1e\\+308"):
+        make_world("devices", make_conditions(options={option: 1e308}))

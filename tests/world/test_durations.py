@@ -1,11 +1,11 @@
-from itertools import islice
+from itertools import islice, repeat
 from math import inf, nan
 
 import numpy as np
 import pytest
 
 from fedcohort.world.bernoulli import bernoulli
-from fedcohort.world.durations import local_epochs, timed
+from fedcohort.world.durations import local_epochs, success_before, timed
 from fedcohort.world.recorded import replay
 
 
@@ -144,3 +144,18 @@ def test_jitter_does_not_depend_on_who_answers():
     logs = np.log(seconds[np.isfinite(seconds)])
     # Of those who answer, too, the logarithms are normal: their squares have mean 1, variance 2.
     assert abs((logs**2).mean() - 1) <= 5 * np.sqrt(2 / logs.size)
+
+
+def test_a_deadline_at_the_median_is_met_half_of_the_time():
+    assert success_before(3.0, np.array([3.0]), 0.7).tolist() == [0.5]
+    assert success_before(3.0, np.array([3.0, 3.1]), 0.0).tolist() == [1.0, 0.0]
+
+
+def test_who_is_in_time_follows_the_law_of_the_jitter(take):
+    rounds = 20_000
+    seconds = np.array([1.0, 2.0, 3.0, 8.0])
+    everyone = repeat(np.ones(4, dtype=bool))
+    rows = take(timed(everyone, seconds, 0, jitter=0.5), rounds)
+    chances = success_before(2.5, seconds, jitter=0.5)
+    error = np.sqrt(chances * (1 - chances) / rounds)
+    assert (np.abs((rows <= 2.5).mean(axis=0) - chances) <= 5 * error).all()

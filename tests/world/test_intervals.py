@@ -57,6 +57,9 @@ def test_what_is_written_is_read_back_exactly(tmp_path):
         ("0,-1,2\n", r"line 2, column 2 \(on\): must be seconds of at least 0, got '-1'"),
         ("0,1,inf\n", r"line 2, column 3 \(off\): must be seconds of at least 0, got 'inf'"),
         ("0,nan,2\n", r"line 2, column 2 \(on\): must be seconds of at least 0, got 'nan'"),
+        ("0,1_0,20\n", r"line 2, column 2 \(on\): must be seconds of at least 0, got '1_0'"),
+        ("0,1,2_0\n", r"line 2, column 3 \(off\): must be seconds of at least 0, got '2_0'"),
+        ("1_0,1,2\n", r"line 2, column 1 \(client\): must be .* got '1_0'"),
         ("0,2,2\n", r"line 2, column 3 \(off\): must be above on, 2, got 2"),
         ("0,5,9\n1,5,9\n0,1,6\n", r"line 2, column 2 \(on\): must be at least 6, where line 4 of"),
         ("", r"must have at least one line below its header, got none"),
@@ -130,6 +133,14 @@ def test_a_resampled_trace_agrees_with_a_look_at_every_interval():
         own = [(on, off) for who, on, off in rows if who == client]
         assert online[round, client] == any(on <= begin < off for on, off in own)
         assert stays[round, client] == any(on <= begin and end <= off for on, off in own)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("last", "length"), [(1e20, 60.0), (1e308, 1e-6), (5e9, 1.0)])
+def test_a_trace_of_more_rounds_than_can_be_counted_is_refused(last, length):
+    words = rf"round_seconds must be at least .* at most 2147483647 rounds, got {length:g}"
+    with pytest.raises(ValueError, match=words):
+        resample(make_intervals((0, 0, last)), 1, length)
 
 
 def test_rounds_longer_than_the_trace_are_refused():

@@ -111,11 +111,21 @@ def test_a_failure_hits_online_clients_at_its_rate_and_leaves_them_online(take):
         ({"on": 9.0, "off": 9.0}, "must have one of cycle, on, off, got on and off"),
         ({"failure": 1.5}, r"world option failure must be between 0\.0 and 1\.0, got 1\.5"),
         ({"failure": np.nan}, "world option failure must be between"),
+        ({"off": 1e308}, r"world option off must be at most 1\.\d*e\+307, .*, got 1e\+308"),
+        ({"on": 1e308}, r"world option on must be at most 1\.\d*e\+307, .*, got 1e\+308"),
+        ({"cycle": np.inf}, "world option cycle must be between .*, got inf"),
     ],
 )
 def test_lengths_that_no_chain_can_have_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         make_world("markov", Conditions(num_clients=4, seeds=[0], options=options))
+
+
+@pytest.mark.filterwarnings("error")
+def test_lengths_that_no_number_can_hold_are_refused_without_a_warning():
+    share = np.array([1e-320])
+    with pytest.raises(ValueError, match=r"world option on must be at most .*, got 10"):
+        mean_lengths(share, {"on": 10.0})
 
 
 def test_a_cycle_that_just_fits_its_rates_is_taken(take):

@@ -1,6 +1,9 @@
+from math import inf, nan
+
 import pytest
 
 from fedcohort.world.options import Option, format_options, parse_options, read_options
+from fedcohort.world.registry import Conditions, make_world
 
 
 def test_texts_become_values_in_the_order_of_their_names():
@@ -20,7 +23,9 @@ def test_values_are_written_in_one_way_and_come_back_exactly():
     assert format_options(parse_options(["x=5.0"])) == format_options(parse_options(["x=5"]))
 
 
-@pytest.mark.parametrize("text", ["cycle", "=3", "cycle=", "cycle=long", "cycle=nan", "cycle=inf"])
+@pytest.mark.parametrize(
+    "text", ["cycle", "=3", "cycle=", "cycle=long", "cycle=nan", "cycle=inf", "cycle=1_0"]
+)
 def test_what_is_no_pair_of_name_and_number_is_refused(text):
     with pytest.raises(ValueError, match=rf"world_options must be name=number each, got '{text}'"):
         parse_options([text])
@@ -34,3 +39,28 @@ def test_an_option_that_stands_there_twice_is_refused():
 def test_defaults_fill_what_is_not_given_and_none_leaves_it_out():
     declared = {"a": Option(1.0), "b": Option(2.0), "c": Option(None)}
     assert read_options("some", {"b": 5.0}, declared) == {"a": 1.0, "b": 5.0}
+
+
+@pytest.mark.parametrize("value", [1e19, 1e308, 2.0**31])
+@pytest.mark.parametrize(
+    ("world", "option"),
+    [
+        ("cyclic", "cycle"),
+        ("diurnal", "period"),
+        ("diurnal", "zones"),
+        ("drift", "over"),
+        ("swap", "at"),
+        ("groups", "groups"),
+    ],
+)
+def test_a_whole_number_that_counts_more_than_fits_any_memory_is_refused(world, option, value):
+    conditions = Conditions(4, [0], options={option: value}, rounds=5)
+    with pytest.raises(ValueError, match=f"option {option} must be .* at most 2147483647, got "):
+        make_world(world, conditions)
+
+
+@pytest.mark.parametrize("value", [inf, nan])
+@pytest.mark.parametrize("option", [Option(1.0), Option(1.0, is_whole=True), Option(1.0, high=2.0)])
+def test_options_are_finite(option, value):
+    with pytest.raises(ValueError, match=f"world option length must be .*, got {value}"):
+        read_options("some", {"length": value}, {"length": option})

@@ -46,6 +46,16 @@ def test_the_success_rate_is_the_share_of_recorded_rounds_with_an_answer(tmp_pat
     assert seconds.has_seconds
 
 
+def test_an_answer_after_the_deadline_is_no_success(tmp_path):
+    path = tmp_path / "seconds.csv"
+    path.write_text("2.5,inf,50,10\n12,inf,50,10.5\n")
+    world = make_world("recorded", Conditions(4, [0], file=path, deadline=10.0))
+    assert world.success_rates.tolist() == [0.5, 0.0, 0.0, 0.5]
+    path.write_text("1,0,1,0\n1,1,1,0\n")  # answers have no times
+    world = make_world("recorded", Conditions(4, [0], file=path, deadline=0.5))
+    assert world.success_rates.tolist() == [1.0, 0.5, 1.0, 0.0]
+
+
 def test_a_recorded_world_plays_as_its_table_does(tmp_path):
     table = np.random.default_rng(0).random((30, 6)) < 0.5
     path = tmp_path / "rounds.npy"

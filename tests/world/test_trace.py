@@ -79,6 +79,8 @@ def test_an_array_of_floats_says_after_how_many_seconds(tmp_path):
         ("1,0\n\n1,0\n", ", line 2: every line must have 2 columns, as the first has, got 1"),
         ("1,0\n1,-2\n", ", line 2, column 2: must be 0 or 1, or seconds of at least 0"),
         ("1,0\nnan,0\n", "line 2, column 1: must be 0 or 1, or .* got 'nan'"),
+        ("1,0\n2,1_0\n", "line 2, column 2: must be 0 or 1, or .* got '1_0'"),
+        ("1,\u0661\n", "line 1, column 2: must be 0 or 1, or .* got '\u0661'"),
         ("1,0,\n", "line 1, column 3: must be 0 or 1, or .* got ''"),
         ("a,b\n1,0\n", "line 1, column 1: must be 0 or 1, or .* got 'a'"),
         (b"1,0\n\xff,0\n", "must be plain text in UTF-8, got byte 0xff at position 4"),

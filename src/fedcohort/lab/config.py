@@ -20,6 +20,7 @@ from fedcohort.lab.config_checks import (
 )
 from fedcohort.lab.config_storage import SIMULATION_KEYS, plain_settings, sort_world_options
 from fedcohort.lab.named_parts import expand_names
+from fedcohort.lab.time_checks import check_times
 from fedcohort.references import is_reference
 from fedcohort.selection.registry import PAPER_SELECTORS
 from fedcohort.world.classes import PAPER_RATES, class_of
@@ -81,7 +82,7 @@ class ComparisonConfig:
     )
     epochs: tuple[int, ...] = _setting((1, 2, 3, 4), "local epochs, drawn once per client")
     seconds_per_epoch: float = _setting(1.0, "virtual time a client takes")
-    jitter: float = _setting(0.0, "spread of that time, log-normal")
+    jitter: float = _setting(0.0, "spread of that time, log-normal; 0 in worlds of seconds")
     deadline: float | None = _setting(None, "in seconds; none: the time of the most epochs")
     learning_rate: float = _setting(0.05, "of the clients' SGD")
     momentum: float = _setting(0.9, "of the clients' SGD")
@@ -254,10 +255,11 @@ def open_world(config: Config, seeds: Sequence[int], **known: Any) -> World:
         **known: Fields of `Conditions` that no configuration knows, such as the label counts.
 
     Returns:
-        The world, with rows [len(seeds), K].
+        The world, with rows [len(seeds), K]. Drawing a row that it lacks raises ValueError.
 
     Raises:
-        ValueError: If a recorded world has fewer rounds than asked for, or other clients.
+        ValueError: If a recorded world has fewer rounds than asked for, or other clients, or if
+            a setting of times changes nothing because the world has seconds of its own.
         MissingData: If the world must know more than the configuration and `known` say.
     """
     deadline = None
@@ -276,4 +278,6 @@ def open_world(config: Config, seeds: Sequence[int], **known: Any) -> World:
     )
     world = make_world(config.world, conditions)
     world.check_rounds(config.rounds)
-    return world
+    if world.has_seconds and isinstance(config, ComparisonConfig):
+        check_times(config)
+    return world.lasting(config.world, config.rounds)

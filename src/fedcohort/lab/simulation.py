@@ -4,11 +4,14 @@ A *world* is who would answer in which round, fixed by the seed, so every select
 failures.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from fedcohort import __version__
 from fedcohort.arrays import Floats
@@ -133,7 +136,7 @@ def simulate_selector(
         before_round = partial(recorder.record, name, selector)
     return collect(
         selector,
-        world.rows,
+        _check_are_answers(config.world, world.rows),
         world.success_rates,
         rounds=config.rounds,
         runs=config.seeds,
@@ -171,11 +174,27 @@ def _make_selector(config: SimulationConfig, name: str, success_rates: Floats) -
 
 
 def _check_has_answers(config: SimulationConfig, world: World) -> None:
-    if world.has_seconds:
-        raise ValueError(
-            "world_file must say who answers (0 or 1) in a simulation, which has no deadline, "
-            f"got seconds in {config.world_file}; `compare` has a deadline"
-        )
+    """Refuse a world of seconds, whether it says so itself or its file holds them."""
+    if not world.has_seconds:
+        return
+    about = f"world {config.world!r} must say who answers (bool)"
+    got = "seconds"
+    if config.world_file is not None:
+        about = "world_file must say who answers (0 or 1)"
+        got = f"seconds in {config.world_file}"
+    raise ValueError(
+        f"{about} in a simulation, which has no deadline, got {got}; `compare` has a deadline"
+    )
+
+
+def _check_are_answers(name: str, rows: Iterator[npt.NDArray[Any]]) -> Iterator[npt.NDArray[Any]]:
+    """Yield the rows; refuse seconds in a world that does not declare them."""
+    for row in rows:
+        if np.asarray(row).dtype.kind == "f":
+            raise ValueError(
+                f"world {name!r} must have rows of bools unless it sets has_seconds, got seconds"
+            )
+        yield row
 
 
 # --- On disk -------------------------------------------------------------------------------

@@ -5,10 +5,17 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from fedcohort.aggregation.registry import find_rule
 from fedcohort.arrays import Ints
 from fedcohort.data import Dataset
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.learning import Engine, Options, Run, Sgd, make_model
+from fedcohort.learning.options import find_device
+from fedcohort.learning.update_memory import MEMORY_TYPES
+from fedcohort.memory import check_memory
+
+WEIGHT_BYTES = 4
+COPIES_PER_UPDATE = 2  # as trained, and with zeros where it is rejected
 
 
 def make_engine(
@@ -26,7 +33,8 @@ def make_engine(
         settings ask for no such test.
 
     Raises:
-        ValueError: If the settings ask for an official test set that the data do not have.
+        ValueError: If the settings ask for an official test set that the data do not have, or if
+            a round does not fit the memory.
     """
     scaled = data.scaled(config.scaling)
     images = scaled.x
@@ -47,6 +55,8 @@ def make_engine(
     models = {}
     for seed in {run.seed for run in runs}:
         models[seed] = make_model(config.model, images.shape[1:], data.num_classes, seed)
+    num_weights = sum(weights.numel() for weights in models[runs[0].seed].parameters())
+    _check_round_memory(config, runs, num_weights)
     engine = Engine(
         [models[run.seed] for run in runs],
         torch.from_numpy(np.ascontiguousarray(images, dtype=np.float32)),
@@ -64,3 +74,27 @@ def make_engine(
         ),
     )
     return engine, official_samples
+
+
+def _check_round_memory(config: ComparisonConfig, runs: Sequence[Run], num_weights: int) -> None:
+    """Refuse runs whose remembered updates and those of a round do not fit the memory.
+
+    Counted are the answers that a round of uniform selection gets on average. The memory of a GPU
+    is not looked at.
+    """
+    if find_device(config.device).type != "cpu":
+        return
+    remembered = 0
+    answers = 0.0
+    for run in runs:
+        remembered += config.clients * find_rule(run.aggregation).remembers_updates
+        answers += config.cohort * float(np.mean(np.asarray(run.success_rates)))
+
+    needed = remembered * num_weights * MEMORY_TYPES[config.memory_precision].itemsize
+    needed += int(answers) * num_weights * WEIGHT_BYTES * COPIES_PER_UPDATE
+    check_memory(
+        "clients, cohort, seeds and the model",
+        f"{len(runs)} runs that ask {config.cohort} of {config.clients} clients with "
+        f"{num_weights:,} weights each and remember {remembered} updates",
+        needed,
+    )

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from fedcohort.arrays import Bools, Floats, Ints
 from fedcohort.lab.config import ComparisonConfig, open_world
 from fedcohort.lab.runs import RunKey
-from fedcohort.world.durations import local_epochs, timed
+from fedcohort.world.durations import local_epochs, success_before, timed
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +19,7 @@ class RunsWorld:
 
     Attributes:
         seconds: Rows [R, K], one per round: after how many seconds each client answers.
-        success_rates: How often each client answers, [K] or [R, K].
+        success_rates: How often each client answers before the deadline, [K] or [R, K].
         rates_by_owners: The same, [K] or [P, K] for the P pairs of partition and seed.
         available: Rows [R, K] of who is online; None if the server does not know.
     """
@@ -65,17 +65,38 @@ def open_runs_world(
         model_bytes=model_bytes,
     )
     rows = world.rows
+    rates_by_owners = world.success_rates
     if not world.has_seconds:
         rows = timed(rows, config.seconds_per_epoch * epochs, seeds, config.jitter)
+        rates_by_owners = _rates_in_time(config, world.success_rates, epochs)
 
     position = np.array([pairs.index((key.partition, key.seed)) for key in keys])
-    success_rates = world.success_rates
+    success_rates = rates_by_owners
     if success_rates.ndim > 1:
         success_rates = success_rates[position]
     available = None
     if world.available is not None:
         available = _expand(world.available, position)
-    return RunsWorld(_expand(rows, position), success_rates, world.success_rates, available)
+    return RunsWorld(_expand(rows, position), success_rates, rates_by_owners, available)
+
+
+def _rates_in_time(config: ComparisonConfig, success_rates: Floats, epochs: Ints) -> Floats:
+    """Return how often each client answers before the deadline, [K] or [P, K].
+
+    A client's time does not depend on whether it answers, so the two probabilities multiply.
+
+    Args:
+        config: The comparison.
+        success_rates: How often each client answers at all, [K] or [P, K].
+        epochs: Local epochs of each client, [P, K].
+    """
+    deadline = config.seconds_until_deadline
+    slowest = config.seconds_per_epoch * max(config.epochs)
+    if not config.jitter and slowest <= deadline:
+        return success_rates  # Nobody can be late, so the rates need no row for each pair.
+    seconds = np.asarray(config.seconds_per_epoch * epochs, dtype=np.float64)
+    in_time = success_before(deadline, seconds, config.jitter)
+    return np.asarray(success_rates * in_time)
 
 
 def _expand(rows: Iterator[npt.NDArray[Any]], position: Ints) -> Iterator[npt.NDArray[Any]]:

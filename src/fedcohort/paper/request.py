@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fedcohort.checks import check_choice
 from fedcohort.data import load
 from fedcohort.files import check_folder
-from fedcohort.lab.folder import has_comparison, has_simulation
+from fedcohort.lab.folder import has_comparison, has_flower_run, has_simulation
 from fedcohort.lab.named_parts import is_own_data
 from fedcohort.paper.artefacts import ARTEFACTS
 from fedcohort.paper.setting import SUBSETS, TASKS, Overrides, check_overrides, fields_for
@@ -48,9 +48,9 @@ def check_request(chosen: list[str], out: Path, overrides: dict[str, Any]) -> di
         )
 
     check_folder("out", out)
-    if has_comparison(out) or has_simulation(out):
+    if has_comparison(out) or has_simulation(out) or has_flower_run(out):
         raise ValueError(
-            f"out must not hold a run of compare or simulate, got {out}; choose another"
+            f"out must not hold a run of compare, simulate or Flower, got {out}; choose another"
         )
     dataset = str(overrides.get("dataset", ""))
     if trained and is_own_data(dataset):

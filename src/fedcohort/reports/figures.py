@@ -124,6 +124,7 @@ def _draw_boxes(chart: Chart) -> Figure:
             name = series.name if len(chart.panels) == 1 else f"{series.name}\n{title}"
             boxes[name] = series
     highest = max(values.max() for series in boxes.values() for values in series.values)
+    highest = highest or 1  # All values are 0 if nobody was ever asked; a scale needs a length.
 
     figure, axes = _grid(chart, len(boxes))
     for panel_axes, (title, series) in zip(axes, boxes.items(), strict=True):

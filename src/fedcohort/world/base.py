@@ -1,10 +1,11 @@
 """The two ends of every world: the conditions it is made from, and the rows it yields."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Bools, Floats, Ints
@@ -55,7 +56,8 @@ class World:
         rows: One array [S, K] per round. Booleans say who answers. Floats say after how many
             seconds, with infinity for never.
         success_rates: How often each client answers in the long run [K], for selectors that may
-            know it; [S, K] where it depends on the run.
+            know it; [S, K] where it depends on the run. If the rows hold seconds, only answers
+            before the deadline count.
         num_rounds: Number of rows, or None if they never end.
         has_seconds: Whether the rows hold seconds instead of answers.
         available: One array [S, K] of bools per round: who is online, which the server knows
@@ -83,3 +85,39 @@ class World:
                 f"rounds must be at most {self.num_rounds}, because the world has "
                 f"{self.num_rounds} recorded rounds, got {rounds}"
             )
+
+    def lasting(self, name: str, rounds: int) -> "World":
+        """Return the same world, which refuses to end before its rounds do.
+
+        Args:
+            name: Name of the world, for the message.
+            rounds: Number of rounds to play. Rows after them may be drawn, too.
+
+        Returns:
+            A world with the same rows, read from this one. Drawing a row that is missing, or that
+            has another number of clients than the success rates, raises a ValueError.
+        """
+        num_clients = self.success_rates.shape[-1]
+        rows = _lasting(f"world {name!r}", self.rows, rounds, num_clients)
+        available = self.available
+        if available is not None:
+            about = f"available of the world {name!r}"
+            available = _lasting(about, available, rounds, num_clients)
+        return replace(self, rows=rows, available=available)
+
+
+def _lasting(
+    about: str, rows: Iterator[npt.NDArray[Any]], rounds: int, num_clients: int
+) -> Iterator[npt.NDArray[Any]]:
+    """Yield the rows; refuse one of other clients, and an end before there were enough."""
+    drawn = 0
+    for row in rows:
+        shape = np.shape(row)
+        if shape[-1:] != (num_clients,):
+            raise ValueError(
+                f"{about} must have rows of {num_clients} clients, got a row of shape {shape}"
+            )
+        drawn += 1
+        yield row
+    if drawn < rounds:
+        raise ValueError(f"{about} must have {rounds} rounds, got {drawn}")

@@ -8,14 +8,13 @@ is one log-normal law. The largest distance between fitted and measured distribu
 
 from collections.abc import Iterator
 from itertools import repeat
-from math import erf, sqrt
 
 import numpy as np
 
 from fedcohort.arrays import Floats, Ints
 from fedcohort.rng import RngLike, as_rng, batch_shape
 from fedcohort.world.base import Conditions, World
-from fedcohort.world.durations import log_normal
+from fedcohort.world.durations import log_normal, success_before
 from fedcohort.world.options import MissingData, Option, read_options
 
 SLOW_SHARE = 0.359  # of the devices
@@ -24,8 +23,8 @@ COMPUTE_SPREADS = np.array([0.408, 0.132])  # standard deviations of the logarit
 LINK_MEDIAN = 6951.0  # kbit/s
 LINK_SPREAD = 1.116
 OPTIONS = {
-    "compute": Option(1.0, low=0.0),
-    "link": Option(1.0, low=1e-6),
+    "compute": Option(1.0, low=0.0, high=1e9),
+    "link": Option(1.0, low=1e-6, high=1e9),
     "jitter": Option(0.0, 0.0, 10.0),
 }
 
@@ -106,14 +105,6 @@ def device_seconds(
     computing = milliseconds / 1e3 * samples
     sending = 2 * model_bytes * 8 / (kilobits * 1e3)
     return np.asarray(computing + sending)
-
-
-def success_before(deadline: float, seconds: Floats, jitter: float) -> Floats:
-    """Return how often clients of these median times [..., K] answer before the deadline."""
-    if not jitter:
-        return (seconds <= deadline).astype(np.float64)
-    spare = np.log(deadline / seconds) / (jitter * sqrt(2))
-    return np.asarray((1 + np.vectorize(erf)(spare)) / 2)
 
 
 def _jittered(seconds: Floats, rng: RngLike, jitter: float) -> Iterator[Floats]:

@@ -1,6 +1,7 @@
 """How long clients take: their local epochs, and seconds instead of plain answers."""
 
 from collections.abc import Iterator
+from math import erf, sqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -69,6 +70,31 @@ def timed(
     check_array("jitter", jitter, (), 0.0, np.inf)
     source = as_rng(rng, "durations")
     return (np.where(row, base * _factors(source, row.shape, jitter), np.inf) for row in answers)
+
+
+def success_before(deadline: float, seconds: Floats, jitter: float) -> Floats:
+    """Return how likely a client that answers is in time.
+
+    Args:
+        deadline: Seconds after which an answer is late.
+        seconds: Median time of each client, [..., K].
+        jitter: Spread of the times, as for `timed`.
+
+    Returns:
+        The probability that the time is at most the deadline, [..., K].
+
+    Examples:
+        >>> import numpy as np
+        >>> from fedcohort.world.durations import success_before
+        >>> success_before(3.0, np.array([2.0, 4.0]), jitter=0.0).tolist()
+        [1.0, 0.0]
+        >>> success_before(3.0, np.array([3.0]), jitter=0.7).tolist()
+        [0.5]
+    """
+    if not jitter:
+        return (seconds <= deadline).astype(np.float64)
+    spare = np.log(deadline / seconds) / (jitter * sqrt(2))
+    return np.asarray((1 + np.vectorize(erf)(spare)) / 2)
 
 
 def log_normal(source: Rng, shape: tuple[int, ...], spread: Floats | float) -> Floats:

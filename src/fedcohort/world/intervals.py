@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from fedcohort.arrays import Bools, Floats, Ints
-from fedcohort.checks import check_int, check_positive
+from fedcohort.checks import MAX_COUNT, check_int, check_positive, parse_number
 from fedcohort.files import check_file
 from fedcohort.memory import check_memory
 from fedcohort.world.trace import read_lines
@@ -122,6 +122,11 @@ def resample(intervals: Intervals, num_clients: int, round_seconds: float) -> tu
     check_int("num_clients", num_clients, int(intervals.client.max()) + 1)
     merged = _merge(intervals)
     last = float(merged.off.max())
+    if last / length > MAX_COUNT:
+        raise ValueError(
+            f"round_seconds must be at least {last / MAX_COUNT:g}, because the trace lasts "
+            f"{last:g} seconds and may have at most {MAX_COUNT} rounds, got {length:g}"
+        )
     rounds = int(_rounds_ended(merged.off, length).max())
     if not rounds:
         raise ValueError(
@@ -171,10 +176,7 @@ def _parse_client(path: Path, number: int, cell: str, num_clients: int | None) -
 
 
 def _parse_seconds(path: Path, number: int, name: str, cell: str) -> float:
-    try:
-        seconds = float(cell)
-    except ValueError:
-        seconds = -1.0
+    seconds = parse_number(cell)
     if not 0 <= seconds < np.inf:
         column = COLUMNS.index(name) + 1
         raise ValueError(

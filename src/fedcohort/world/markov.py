@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from fedcohort.arrays import Bools, Floats
-from fedcohort.checks import check_array
+from fedcohort.checks import LARGEST_FLOAT, check_array
 from fedcohort.rng import RngLike, as_rng, batch_shape
 from fedcohort.world.base import Conditions, World
 from fedcohort.world.classes import class_rates
@@ -87,7 +87,8 @@ def mean_lengths(share: Floats, options: Mapping[str, float]) -> tuple[Floats, F
         options: At most one of `cycle`, `on` and `off`; without any, the default cycle.
 
     Raises:
-        ValueError: If there are two of them, or a client would be on or off for less than a round.
+        ValueError: If there are two of them, or a client would be on or off for less than a round
+            or for ever.
     """
     given = [name for name in LENGTHS if name in options]
     if len(given) > 1:
@@ -100,11 +101,23 @@ def mean_lengths(share: Floats, options: Mapping[str, float]) -> tuple[Floats, F
     changes = (share > 0) & (share < 1)
     inside = np.where(changes, share, 0.5)  # clients that never change need no lengths
     parts = {"cycle": np.ones_like(inside), "on": inside, "off": 1 - inside}
-    cycle = np.where(changes, value / parts[name], 2.0)
+    with np.errstate(over="ignore"):  # checked below
+        cycle = np.where(changes, value / parts[name], 2.0)
+    _check_finite(name, value, parts[name], cycle)
     _check_lengths(name, value, inside, cycle)
     mean_on = np.maximum(inside * cycle, 1.0)
     mean_off = np.maximum((1 - inside) * cycle, 1.0)
     return mean_on, mean_off
+
+
+def _check_finite(name: str, value: float, part: Floats, cycle: Floats) -> None:
+    """Refuse times that are too long for a number."""
+    if np.isinf(cycle).any():
+        most = LARGEST_FLOAT * part[np.isinf(cycle)].min()
+        raise ValueError(
+            f"world option {name} must be at most {most:g}, because on and off times of all "
+            f"clients are finite, got {value:g}"
+        )
 
 
 def _check_lengths(name: str, value: float, share: Floats, cycle: Floats) -> None:

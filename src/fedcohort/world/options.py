@@ -4,7 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from fedcohort.checks import check_choice, check_int, check_range, shown
+from fedcohort.checks import (
+    LARGEST_FLOAT,
+    MAX_COUNT,
+    check_choice,
+    check_int,
+    check_range,
+    parse_number,
+    shown,
+)
 
 
 class MissingData(ValueError):
@@ -18,7 +26,8 @@ class Option:
     Attributes:
         default: Its value if none is given; None if the world works it out.
         low: Smallest value allowed.
-        high: Largest value allowed.
+        high: Largest value allowed. Infinity stands for any finite value, and for 2**31 - 1 if
+            it must be a whole number.
         is_whole: Whether it must be a whole number.
     """
 
@@ -89,10 +98,7 @@ def parse_options(texts: Sequence[str]) -> dict[str, float]:
     for text in texts:
         name, _, number = text.partition("=")
         name = name.strip()
-        try:
-            value = float(number)
-        except ValueError:
-            value = inf
+        value = parse_number(number)
         if not name or not abs(value) < inf:  # nan is not below infinity
             raise ValueError(f"world_options must be name=number each, got {shown(text)}")
         if name in values:
@@ -118,10 +124,17 @@ def _shortest(value: float) -> str:
 
 def _check_value(name: str, value: float, option: Option) -> float:
     if option.is_whole and float(value).is_integer():
-        high = None if option.high == inf else int(option.high)
-        return check_int(name, int(value), int(option.low), high)
+        return _check_whole(name, value, option)
     if option.is_whole:
         raise ValueError(f"{name} must be a whole number, got {shown(value)}")
     if option.high == inf and value < option.low:
         raise ValueError(f"{name} must be at least {option.low:g}, got {shown(value)}")
-    return check_range(name, value, option.low, option.high)
+    return check_range(name, value, option.low, min(option.high, LARGEST_FLOAT))
+
+
+def _check_whole(name: str, value: float, option: Option) -> int:
+    """Return a whole number; without a bound of its own, it is one of rounds or clients."""
+    high = MAX_COUNT if option.high == inf else int(option.high)
+    if value > high:  # written as it was given: 1e308 has 309 digits
+        raise ValueError(f"{name} must be a whole number at most {high}, got {shown(value)}")
+    return check_int(name, int(value), int(option.low), high)

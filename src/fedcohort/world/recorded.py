@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fedcohort.arrays import Bools
 from fedcohort.world.base import Conditions, World
 from fedcohort.world.options import read_options
 from fedcohort.world.trace import as_trace, read_trace
@@ -15,8 +16,8 @@ from fedcohort.world.trace import as_trace, read_trace
 def make_recorded(conditions: Conditions) -> World:
     """Return a world that plays the rows of a file; every seed meets the same rows.
 
-    A client's success rate is the share of recorded rounds in which it answers at all, however
-    many seconds it takes.
+    A client's success rate is the share of recorded rounds in which it answers before the
+    deadline; without a deadline, in which it answers at all.
     """
     read_options("recorded", conditions.options, {})
     if conditions.file is None:
@@ -31,13 +32,11 @@ def make_recorded(conditions: Conditions) -> World:
         raise ValueError(
             f"{path} must have {conditions.num_clients} columns, one per client, got {num_columns}"
         )
-    has_seconds = table.dtype != np.bool_
-    answers = np.isfinite(table) if has_seconds else table
     return World(
         rows=_same_for_all(table, conditions.seeds),
-        success_rates=answers.mean(axis=0),
+        success_rates=_answers_in_time(table, conditions.deadline).mean(axis=0),
         num_rounds=num_rounds,
-        has_seconds=has_seconds,
+        has_seconds=table.dtype != np.bool_,
     )
 
 
@@ -60,6 +59,15 @@ def replay(table: npt.ArrayLike) -> Iterator[npt.NDArray[Any]]:
         [[True, False], [True, True]]
     """
     return iter(as_trace(table))
+
+
+def _answers_in_time(table: npt.NDArray[Any], deadline: float | None) -> Bools:
+    """Return who answers in time [T, K]; recorded answers have no times, so all of them are."""
+    if table.dtype == np.bool_:
+        return table
+    if deadline is None:
+        return np.asarray(np.isfinite(table))
+    return np.asarray(table <= deadline)
 
 
 def _same_for_all(table: npt.NDArray[Any], seeds: Sequence[int]) -> Iterator[npt.NDArray[Any]]:

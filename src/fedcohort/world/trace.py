@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Floats
-from fedcohort.checks import one_line
+from fedcohort.checks import one_line, parse_number
 from fedcohort.files import check_file
 
 ARRAY_FILES = (".npy", ".npz")
@@ -106,10 +106,7 @@ def _parse_cells(path: Path, line: int, cells: list[str]) -> Floats:
     """Return one line of a table as numbers, or name the first cell that is none."""
     row = np.empty(len(cells))
     for column, cell in enumerate(cells):
-        try:
-            row[column] = float(cell)
-        except ValueError:
-            row[column] = np.nan
+        row[column] = parse_number(cell)
         if not row[column] >= 0:  # also false for nan
             raise ValueError(
                 f"{path}, line {line}, column {column + 1}: must be 0 or 1, or seconds "

@@ -14,6 +14,7 @@ from fedcohort.files import (
     write_json,
 )
 from fedcohort.lab.folder.comparison import has_comparison
+from fedcohort.lab.folder.flower import has_flower_run
 from fedcohort.lab.folder.reproduction import has_reproduction
 from fedcohort.lab.folder.shared import Arrays, discard_allocations, write_sources
 
@@ -30,14 +31,16 @@ def check_simulation_folder(folder: Path, settings: Mapping[str, Any], overwrite
     """Refuse a folder that a simulation with these settings must not use.
 
     Raises:
-        ValueError: If the path is a file, or the folder holds a comparison, a reproduction or,
-            unless it may be overwritten, a simulation with other settings.
+        ValueError: If the path is a file, or the folder holds a comparison, a reproduction, a
+            Flower run or, unless it may be overwritten, a simulation with other settings.
     """
     check_folder("out", folder)
     if has_comparison(folder):
         raise ValueError(f"out must not hold a training run, got {folder}; choose another")
     if has_reproduction(folder):
         raise ValueError(f"out must not hold a reproduction, got {folder}; choose another")
+    if has_flower_run(folder):
+        raise ValueError(f"out must not hold a Flower run, got {folder}; choose another")
     if overwrite or not has_simulation(folder):
         return
     if read_simulation_settings(folder) != json.loads(json.dumps(settings)):
