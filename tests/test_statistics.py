@@ -4,18 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fedcohort.statistics import (
-    T95,
-    Estimate,
-    agree,
-    estimate,
-    p_pooled,
-    pooled_variance,
-    sd,
-    t95,
-    t_limit,
-    t_tail,
-)
+from fedcohort.statistics import Estimate, agree, estimate, p_pooled, pooled_variance, sd
+from fedcohort.students_t import T95, t95, t_limit, t_tail
 
 
 def test_an_estimate_is_the_mean_and_its_standard_error():

@@ -6,20 +6,14 @@ so it must exceed a given noise level instead.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import atan2, cos, exp, isnan, nan, pi, sin, sqrt
+from math import exp, isnan, nan, sqrt
 
 import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Floats
+from fedcohort.students_t import t95, t_tail
 
-# One-sided 95 % quantiles of Student's t, for 1 to 15 degrees of freedom.
-T95 = (
-    6.314, 2.920, 2.353, 2.132, 2.015,
-    1.943, 1.895, 1.860, 1.833, 1.812,
-    1.796, 1.782, 1.771, 1.761, 1.753,
-)  # fmt: skip
-Z95 = 1.645  # the same quantile of the normal distribution
 ROUNDING = 1e-10  # values that differ by a smaller part of themselves are equal
 
 
@@ -107,117 +101,6 @@ def mean_of_known(values: Floats) -> Floats:
     with np.errstate(invalid="ignore"):
         means: Floats = np.where(known, values, 0.0).sum(axis=0) / known.sum(axis=0)
     return means
-
-
-def t95(degrees: int) -> float:
-    """Return the one-sided 95 % quantile of Student's t.
-
-    Beyond the table it comes from its expansion, which is right to 0.001.
-
-    Args:
-        degrees: Degrees of freedom, at least 1.
-
-    Returns:
-        The quantile.
-
-    Examples:
-        >>> t95(2), round(t95(30), 3)
-        (2.92, 1.697)
-    """
-    if degrees <= len(T95):
-        return T95[degrees - 1]
-    return expand_t(Z95, degrees)
-
-
-def expand_t(z: float, degrees: int) -> float:
-    """Return a quantile of Student's t from that of the normal distribution.
-
-    These are the first terms of its expansion in 1 / degrees.
-
-    Args:
-        z: The quantile of the normal distribution.
-        degrees: Degrees of freedom, above 15.
-    """
-    first = (z**3 + z) / (4 * degrees)
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
-    return z + first + second
-
-
-def t_quantile(probability: float, degrees: float) -> float:
-    """Return a quantile of Student's t.
-
-    Args:
-        probability: Between 0 and 1.
-        degrees: Degrees of freedom, above 0.
-
-    Examples:
-        >>> round(t_quantile(0.975, 2), 3)
-        4.303
-    """
-    from scipy import stats  # Imported here: only reports need SciPy.
-
-    return float(stats.t.ppf(probability, degrees))
-
-
-def t_p_value(ratio: float, degrees: float) -> float:
-    """Return the two-sided p-value of a mean divided by its standard error.
-
-    Examples:
-        >>> round(t_p_value(-4.303, 2), 3)
-        0.05
-    """
-    from scipy import stats  # Imported here: only reports need SciPy.
-
-    return float(2 * stats.t.sf(abs(ratio), degrees))
-
-
-def t_tail(ratio: float, degrees: int) -> float:
-    """Return the probability that Student's t is above a ratio, without SciPy.
-
-    For whole degrees of freedom the distribution is a finite sum of powers of a cosine.
-
-    Args:
-        ratio: A mean divided by its standard error.
-        degrees: Degrees of freedom, at least 1.
-
-    Examples:
-        >>> round(t_tail(2.920, 2), 3), round(t_tail(-1.753, 15), 3)
-        (0.05, 0.95)
-    """
-    angle = atan2(ratio, sqrt(degrees))
-    square = cos(angle) ** 2
-    is_odd = degrees % 2
-    term = cos(angle) if is_odd else 1.0
-    total = 0.0
-    for power in range(2 + is_odd, degrees + 1, 2):
-        total += term
-        term *= square * (power - 1) / power
-    inside = sin(angle) * total
-    if is_odd:
-        inside = 2 / pi * (angle + inside)
-    return max(0.0, (1 - inside) / 2)  # rounding must not make it negative
-
-
-def t_limit(tail: float, degrees: int) -> float:
-    """Return the ratio that Student's t exceeds with a probability, without SciPy.
-
-    Args:
-        tail: The probability, above 0 and at most one half.
-        degrees: Degrees of freedom, at least 1.
-
-    Examples:
-        >>> round(t_limit(0.025, 2), 3)
-        4.303
-    """
-    low, high = 0.0, 1.0
-    while t_tail(high, degrees) > tail:
-        high *= 2
-    while low < (middle := (low + high) / 2) < high:
-        if t_tail(middle, degrees) > tail:
-            low = middle
-        else:
-            high = middle
-    return high
 
 
 def p_pooled(groups: Sequence[Sequence[float]]) -> list[float]:

@@ -15,7 +15,7 @@ from fedcohort.lab.config import ComparisonConfig
 from fedcohort.paper.cells import Cell, Cells
 from fedcohort.paper.labels import partition_label, update_label
 from fedcohort.paper.tables import paper_cell, quantities
-from fedcohort.statistics import t_quantile
+from fedcohort.students_t import t_quantile
 
 SCORES_LEGEND = (
     "Fit to the paper: the deviation of a cell is the distance of our mean over worlds from the "

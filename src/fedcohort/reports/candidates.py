@@ -10,7 +10,8 @@ import numpy as np
 from fedcohort.arrays import Floats
 from fedcohort.reports.findings import Scheme
 from fedcohort.reports.words import counted, signed
-from fedcohort.statistics import holm, p_pooled, pooled_variance, t_limit
+from fedcohort.statistics import holm, p_pooled, pooled_variance
+from fedcohort.students_t import t_limit
 
 BySeed: TypeAlias = Mapping[int, float]  # one value per seed
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from fedcohort.paper.claims.evidence import Evidence
 from fedcohort.paper.setting import TASKS
-from fedcohort.statistics import holm, t_p_value, t_quantile
+from fedcohort.statistics import holm
+from fedcohort.students_t import t_p_value, t_quantile
 
 BySeed = Mapping[int, float]
 LEVEL = 0.05

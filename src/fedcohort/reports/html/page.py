@@ -108,7 +108,7 @@ def write_page(findings: Findings, folder: Path) -> Path:
 
 
 def page(findings: Findings) -> str:
-    """Return the text of the page. If it is too large, its folded figures show fewer kinds of run.
+    """Return the text of the page; a large one draws fewer kinds of run.
 
     Args:
         findings: What the page shows.

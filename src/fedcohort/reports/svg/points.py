@@ -86,7 +86,7 @@ def draw_grouped_dots(chart: Chart, panel: Panel, slots: Mapping[str, int], size
 
 
 def _dot(dot: Dot, x: Scale, y: Scale, slot: int | None, label_y: float) -> str:
-    """Return a point with its error bars, and its label to the right, or to the left at the end."""
+    """Return a point with error bars and a label, to its left at the right end."""
     across = _bar(x, dot.x, dot.sd_x)
     along = _bar(y, dot.y, dot.sd_y)
     x_place = x.place(dot.x)
