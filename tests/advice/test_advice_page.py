@@ -225,6 +225,34 @@ def test_a_client_that_broke_during_the_log_is_named_in_the_settings_too():
     assert "# Among the lowest rates: bad, whose updates were all rejected." in advice.settings_toml
 
 
+def test_the_headline_begins_with_broken_clients(broken):
+    start = "Repair client bad (all its updates were rejected); "
+    assert headline(broken).startswith(start)
+
+
+def test_of_many_broken_clients_the_headline_says_the_number():
+    questions = [Question(round, "good", True) for round in range(6)]
+    for name in "abcd":
+        questions += [Question(round, name, False, status="rejected") for round in range(6)]
+    advice = advise(make_log("made", questions), Options(rounds=20, selectors=("random",)))
+    assert headline(advice).startswith("Repair 4 clients (all their updates were rejected); ")
+
+
+def test_the_headline_says_that_most_were_stopped_where_times_are_few():
+    questions = []
+    for round in range(8):
+        questions.append(Question(round, "fast", round % 4 == 0, 5.0, status="arrived"))
+        questions.append(Question(round, "slow", False, late=1.0, status="stopped"))
+    log = replace(make_log("made", questions, deadline=25.0), selector="e3cs-0.5")
+    advice = advise(log, Options(rounds=20))
+    assert advice.deadline is None
+    start = (
+        "Try a deadline longer than 25 s (8 of 14 missing updates were not done at the deadline); "
+    )
+    assert headline(advice).startswith(start)
+    assert "keep e3cs-0.5" in headline(advice)
+
+
 def test_a_client_with_one_valid_update_is_not_broken():
     questions = [Question(round, "a", round == 3, status="rejected") for round in range(9)]
     questions[3].status = "arrived"

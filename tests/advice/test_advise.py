@@ -13,7 +13,7 @@ from fedcohort.advice.cohort import advise_cohort
 from fedcohort.advice.deadline import advise_deadline
 from fedcohort.advice.durations import fit_durations
 from fedcohort.advice.estimates import Interval
-from fedcohort.advice.fitted import fitted_world, resampled_world
+from fedcohort.advice.fitted import fitted_world, rates_at, resampled_world, world_at
 from fedcohort.advice.gains import (
     difference,
     gain_between,
@@ -237,7 +237,7 @@ def test_without_two_outcomes_nobody_fails_together():
     advice = advise(log, Options(rounds=20, selectors=("random",)))
     assert not advice.together.is_certain
     (text,) = [one.text for one in sentences(advice) if one.topic == "deadline"]
-    assert "24 of 24 clients were still at work at the deadline of 25 s" in text
+    assert "24 of 24 missing updates were not done at the deadline of 25 s" in text
 
 
 def test_clients_that_never_answer_are_named_with_the_reasons():
@@ -428,6 +428,33 @@ def test_nothing_is_said_of_selectors_if_clients_may_have_changed():
     assert unsure.more_rounds == 200
 
 
+@pytest.mark.parametrize("present", [None, "random", "e3cs-0.8"])
+def test_a_selector_whose_gain_may_be_0_is_not_recommended(present):
+    """Clients may all be alike; in eight of 24 draws of their rates half of them are better."""
+    rng = np.random.default_rng(9)
+    rates = np.full((24, 20), 0.5)
+    rates[:8] = np.repeat([0.1, 0.9], 10)
+    world = rng.random((160, 48, 20)) < np.concatenate([rates, rates])
+    names = ("random", "e3cs-0.5")
+    found = advise_selector(world, world, 5, 100, names, present=present)
+    assert played_difference(found.fitted, "e3cs-0.5", present or "random").is_above(0.0)
+    assert found.best == (present or "random")
+
+
+def test_a_selector_is_sure_only_if_it_gets_more_in_both_worlds():
+    """In the fitted world half of the clients always fail; in the other all answer alike."""
+    rng = np.random.default_rng(10)
+    fitted = rng.random((80, 16, 20)) < np.repeat([0.1, 0.9], 10)
+    alike = rng.random((80, 16, 20)) < 0.9
+    names = ("random", "e3cs-0.5")
+    sure = advise_selector(fitted, fitted, 5, 100, names)
+    assert sure.best == "e3cs-0.5"
+    assert sure.is_said
+    unsure = advise_selector(fitted, alike, 5, 100, names)
+    assert unsure.best == "e3cs-0.5"
+    assert not unsure.is_said
+
+
 def test_a_difference_has_students_interval():
     """Differences 1, 2, 3: mean 2, standard error 1/sqrt(3), t = 4.303."""
     found = difference(np.array([1.0, 2.0, 3.0]), np.zeros(3))
@@ -505,6 +532,123 @@ def test_settings_of_any_log_are_accepted(clients, is_certain):
     )
     assert settings["clients"] == min(clients, 200)
     assert ("world" in settings) == is_certain
+
+
+def test_the_settings_have_few_classes_with_the_mean_rate_of_the_log():
+    """Rates are shrunk: 60 clients that all answer 0.8 of the time are nearly alike."""
+    log = play_description(Description(60, 12, (0.8,), deadline=60.0, seconds=20.0, rounds=60))
+    advice = advise(log, Options(rounds=20, selectors=("random",)))
+    rates = advice.settings["rates"]
+    assert len(rates) <= 5
+    assert list(rates) == sorted(rates)
+    assert rates[-1] - rates[0] < 0.1
+    assert np.mean(rates) == pytest.approx(0.8, abs=0.03)
+    alike = comparison_settings(
+        log, np.full(60, 0.7), NONE, None, selectors=("random",), cohort=5, deadline=None
+    )
+    assert alike["rates"] == (0.7,)
+
+
+def test_the_deadline_takes_its_part_of_the_rates_in_the_settings_once():
+    """Half of the answers come before the median, so that 0.4 in time are 0.8 at all."""
+    log = play_description(Description(20, 5, (0.8,), deadline=20.0, seconds=20.0, rounds=30))
+    durations = replace(
+        fit_durations(log), log_median=np.full(20, np.log(20.0)), spread=0.5, answers=np.ones(20)
+    )
+    settings = comparison_settings(
+        log, np.full(20, 0.4), NONE, durations, selectors=("random",), cohort=5, deadline=20.0
+    )
+    assert settings["rates"] == pytest.approx((0.8,), abs=1e-3)
+
+
+def test_the_settings_say_that_they_leave_shared_failures_out():
+    questions = []
+    for round in range(60):
+        questions += [Question(round, name, round % 3 > 0) for name in "abcdef"]
+    advice = advise(make_log("made", questions), Options(rounds=20, selectors=("random",)))
+    assert advice.together.is_certain
+    assert "# Left out: clients of the log fail together" in advice.settings_toml
+
+
+def test_a_rate_at_another_deadline_follows_from_the_times():
+    """Median 20 s: half of the answers come before 20 s, and all before an endless deadline."""
+    log = play_description(Description(10, 5, (0.6,), deadline=1e6, seconds=20.0, rounds=40))
+    durations = replace(
+        fit_durations(log), log_median=np.full(10, np.log(20.0)), answers=np.full(10, 0.6)
+    )
+    rates = np.full(10, 0.6)
+    assert rates_at(rates, log, durations, 20.0) == pytest.approx(np.full(10, 0.3))
+    rng = np.random.default_rng(0)
+    world = rng.random((2000, 2, 10)) < 0.6
+    other = world_at(world, log, durations, 20.0, rng)
+    assert other.mean() == pytest.approx(0.3, abs=0.02)
+    assert not (other & ~world).any()
+
+    short = replace(log, deadline=20.0)
+    assert rates_at(rates / 2, short, durations, 1e6) == pytest.approx(rates)
+    longer = world_at(other, short, durations, 1e6, rng)
+    assert longer.mean() == pytest.approx(0.6, abs=0.02)
+    assert not (other & ~longer).any()
+
+
+def test_the_cohort_is_for_the_deadline_that_is_handed_out():
+    """A new deadline loses answers, so that more clients must be asked for as many of them."""
+    log = play_description(
+        Description(60, 24, (0.9,), deadline=200.0, seconds=20.0, spread=0.6, rounds=150)
+    )
+    advice = advise(log, Options(needed=20, rounds=40, selectors=("random",)))
+    best = advice.deadline.best
+    assert advice.deadline.is_to_set
+    assert best < 60
+    assert advice.cohort.deadline == best
+    rng = np.random.default_rng(0)
+    times = 20.0 * np.exp(0.6 * rng.standard_normal((4000, advice.cohort.ask)))
+    came = (rng.random(times.shape) < 0.9) & (times <= best)
+    assert (came.sum(axis=1) >= 20).mean() == pytest.approx(0.92, abs=0.06)
+    text = " ".join(one.text for one in sentences(advice) if one.topic == "cohort")
+    assert f"with the deadline of {best:.3g} s" in text
+    assert advice.cohort.seconds_now <= best
+
+
+def test_rounds_that_had_enough_are_not_told_to_ask_more():
+    questions = []
+    for round in range(20):
+        for place in range(3):
+            questions.append(Question(round, str((3 * round + place) % 9), place == round % 3))
+    log = make_log("made", questions)
+    advice = advise(log, Options(rounds=20, selectors=("random",)))
+    assert advice.cohort.enough_now == 1
+    (text,) = [one.text for one in sentences(advice) if one.topic == "cohort"]
+    assert text.startswith("Go on asking 3 clients: 100 % of the rounds had at least 1 answer.")
+    assert "ask 4" not in text
+
+
+def test_a_selector_is_compared_only_with_those_that_ask_as_many():
+    log = play_description(Description(12, 4, (0.5, 0.9), rounds=60))
+    advice = advise(log, Options(needed=4, rounds=30, selectors=("over-selection",)))
+    assert advice.selector.left_out == ("over-selection",)
+    assert tuple(advice.selector.fitted) == ("random",)
+    assert '"over-selection"' not in advice.snippet
+    texts = [one.text for one in sentences(advice) if one.topic == "selector"]
+    assert any(text.startswith("`over-selection` cannot be compared") for text in texts)
+    kept = advise(replace(log, selector="over-selection"), Options(rounds=30))
+    assert kept.selector.present is None
+
+
+def test_a_selector_to_compare_with_uniform_selection_is_in_the_settings():
+    log = play_description(Description(20, 5, (0.8,), rounds=60))
+    advice = advise(log, Options(rounds=30, selectors=("random", "e3cs-0.5", "e3cs-0.8")))
+    found = advice.selector
+    assert found.best == "random"
+    assert advice.settings["selectors"] == ("random", found.runner_up)
+    assert found.runner_up in ("e3cs-0.5", "e3cs-0.8")
+
+
+def test_one_seed_has_no_spread_of_the_accuracy(described):
+    row = {"partition": "iid", "selector": "random", "aggregation": "normalised"}
+    trained = replace(described, training=[row | {"final": 0.9, "sd": float("nan")}])
+    (text,) = [one.text for one in sentences(trained) if one.topic == "training"]
+    assert text.endswith("ends at 0.900 accuracy.")
 
 
 # --- Truth in simulation -------------------------------------------------------------------

@@ -1,8 +1,11 @@
 import numpy as np
 import pytest
 
+from fedcohort.advice.advisor import Options, advise
 from fedcohort.advice.csv_log import read_csv_log
+from fedcohort.advice.deadline import advise_deadline
 from fedcohort.advice.sources import read_log
+from fedcohort.advice.text import sentences
 
 HEADER = "round,client,asked,arrived,seconds,inclusion\n"
 
@@ -39,6 +42,9 @@ MISTAKES = {
     "1,a,yes,1,2,0.5\n": r"line 2, column 3 \(asked\)",
     "1,a,0,1,2,0.5\n": r"line 2, column 4 \(arrived\).*where asked is 0",
     "1,a,1,1,-2,0.5\n": r"line 2, column 5 \(seconds\)",
+    "1_0,a,1,1,2,0.5\n": r"line 2, column 1 \(round\).*got '1_0'",
+    "1,a,1,1,1_0,0.5\n": r"line 2, column 5 \(seconds\).*got '1_0'",
+    "1,a,1,1,2,0.1_5\n": r"line 2, column 6 \(inclusion\).*got '0.1_5'",
     "1,a,1,1,nan,0.5\n": r"line 2, column 5 \(seconds\)",
     "1,a,1,1,1750000000,0.5\n": r"line 2, column 5 \(seconds\).*between 0 and 1e\+09",
     "1,a,1,1,2,1e-300\n": r"line 2, column 6 \(inclusion\)",
@@ -72,3 +78,61 @@ def test_a_trace_is_played_with_uniform_selection(tmp_path):
     assert "rounds of 60 s" in log.notes[0]
     with pytest.raises(ValueError, match=r"round_seconds must be a finite number above 0, got 0"):
         read_log(path, round_seconds=0.0)
+
+
+def censored_lines(rng, *, rounds=120, median=40.0, deadline=40.0, waits=True):
+    """Everyone answers, with a spread of 0.4; failures have the seconds that the server waited."""
+    lines = []
+    for round in range(1, rounds + 1):
+        for client in range(6):
+            seconds = median * np.exp(0.4 * rng.standard_normal())
+            arrived = int(seconds <= deadline)
+            time = f"{seconds:.2f}"
+            if not arrived:
+                time = f"{deadline:g}" if waits else ""
+            lines.append(f"{round},c{client},1,{arrived},{time},\n")
+    return "".join(lines)
+
+
+def test_the_time_that_failures_share_is_the_deadline(tmp_path):
+    """The median is 40 s and so is the deadline: half of the answers come in time.
+
+    Of 720 answers that is known up to 5 points, three standard errors. Nobody knows who was late,
+    so the model may be further off.
+    """
+    path = write(tmp_path, censored_lines(np.random.default_rng(0)))
+    log = read_csv_log(path)
+    assert log.deadline == 40.0
+    assert "the server waited 40 s: that counts as the deadline" in log.notes[0]
+    found = advise_deadline(log, block=5, rng=np.random.default_rng(0))
+    assert not found.is_said or found.best > 40.0
+    assert found.kept[found.nearest(40.0)] < 0.8
+
+
+def test_failures_that_may_have_been_late_by_an_unknown_deadline_get_no_advice(tmp_path):
+    path = write(tmp_path, censored_lines(np.random.default_rng(0), rounds=40, waits=False))
+    log = read_csv_log(path)
+    assert log.deadline is None
+    assert advise_deadline(log, block=3, rng=np.random.default_rng(0)) is None
+    advice = advise(log, Options(selectors=("random",), rounds=20))
+    (sentence,) = [one for one in sentences(advice) if one.topic == "deadline"]
+    assert not sentence.is_said
+    assert "Give the present deadline with --deadline" in sentence.text
+    known = read_csv_log(path, deadline=40.0)
+    assert advise_deadline(known, block=3, rng=np.random.default_rng(0)) is not None
+
+
+def test_a_log_without_a_failure_needs_no_deadline(tmp_path):
+    path = write(tmp_path, censored_lines(np.random.default_rng(0), rounds=40, deadline=1e6))
+    found = advise_deadline(read_csv_log(path), block=3, rng=np.random.default_rng(0))
+    assert found.present is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1,a,1,0,40,\n1,b,1,0,40,\n",  # too few
+     "1,a,1,0,40,\n1,b,1,0,40,\n1,c,1,0,40,\n1,d,1,1,50,\n",  # an answer took longer
+     "1,a,1,0,40,\n1,b,1,0,12,\n1,c,1,0,25,\n1,d,1,0,3,\n1,e,1,0,40,\n"],  # they differ
+)  # fmt: skip
+def test_failures_that_do_not_share_a_time_show_no_deadline(tmp_path, text):
+    assert read_csv_log(write(tmp_path, text)).deadline is None

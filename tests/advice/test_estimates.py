@@ -8,14 +8,12 @@ from fedcohort.advice.estimates import (
     block_length,
     bootstrap_rounds,
     bootstrap_weights,
-    log_gamma,
     more_rounds,
-    normal_quantile,
-    normal_tail,
     plain,
     ratio_interval,
     share_interval,
 )
+from fedcohort.advice.special_functions import log_gamma, normal_quantile, normal_tail
 
 
 def test_the_gamma_function_is_that_of_the_standard_library():

@@ -94,6 +94,28 @@ def test_clients_that_differ_for_good_do_not_look_as_if_failures_last():
     assert not estimate_persistence(log_of(chain(rates, 0.0, 300, rng))).is_certain
 
 
+def asked_in_part(table, cohort, rng):
+    """A log of a table [T, K] in which uniform selection asks a cohort."""
+    questions = []
+    for round, row in enumerate(table):
+        for client in rng.choice(len(row), size=cohort, replace=False):
+            questions.append(Question(round, str(client), bool(row[client])))
+    return make_log("made", questions)
+
+
+@pytest.mark.parametrize(("decay", "rounds"), [(0.76, 200), (0.33, 200), (0.0, 100)])
+def test_intervals_of_the_correlation_of_successive_rounds_hold_the_truth(decay, rounds):
+    """At least 33 of 40; at 95 % fewer have a probability of 0.3 %. None has no width."""
+    held = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        log = asked_in_part(chain(np.full(20, 0.7), decay, rounds, rng), 8, rng)
+        found = estimate_persistence(log).next_round
+        held += found.low <= decay <= found.high
+        assert found.high - found.low > 0.05
+    assert held >= 33
+
+
 def test_the_ends_of_a_correlation_are_correlations():
     """Twelve clients are asked five times each in 30 rounds: hardly anything is known."""
     log = play_description(Description(12, 2, (0.3, 0.9), rounds=30, seed=1))
@@ -145,6 +167,16 @@ def test_clients_that_share_their_luck_fail_together():
     assert abs(alone.correlation.value) < 0.05
 
 
+@pytest.mark.parametrize("rates", [(0.0, 1.0), (1.0, 1.0, 1.0, 0.5), (0.0, 1.0, 0.4, 0.7)])
+def test_clients_that_always_or_never_answer_do_not_fail_together(rates):
+    for seed in range(5):
+        log = play_description(Description(20, 8, rates, rounds=120, seed=seed))
+        weights = bootstrap_weights(120, 300, 3, np.random.default_rng(seed))
+        own = estimate_rates(log, estimate_persistence(log), np.random.default_rng(seed))
+        found = estimate_together(log, own.mean, weights, block=3)
+        assert not found.is_certain
+
+
 def test_a_change_in_a_long_log_is_found_within_the_rounds_that_are_counted_together():
     """Of 2,500 rounds three are counted together; all rates are reversed after 1,500."""
     rng = np.random.default_rng(12)
@@ -175,6 +207,79 @@ def test_no_change_is_found_where_there_is_none(decay):
         table = chain(np.linspace(0.2, 0.8, 15), decay, 100, rng)
         false += find_change(log_of(table), rng).is_certain
     assert false <= 2
+
+
+def timed_table(medians, clients, rng, spread=0.4):
+    """Log-normal times [T, K] with one median per round."""
+    return np.asarray(medians)[:, None] * np.exp(
+        spread * rng.standard_normal((len(medians), clients))
+    )
+
+
+def test_a_change_of_answer_times_is_found_where_it_is():
+    """From round 60 of 100 on, all answers take three times as long; everyone always answers."""
+    rng = np.random.default_rng(0)
+    seconds = timed_table(np.where(np.arange(100) < 60, 20.0, 60.0), 5, rng)
+    found = find_change(log_of(np.ones((100, 5), dtype=bool), seconds), rng)
+    assert found.is_certain
+    assert found.kind == "times"
+    assert found.first <= 60 <= found.last
+    assert found.start == found.last
+
+
+def test_no_change_of_answer_times_is_found_where_there_is_none():
+    """At a level of 0.75 % for both tests, twenty logs have a false one in 14 % of the cases."""
+    false = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        seconds = timed_table(np.full(60, 20.0), 6, rng)
+        table = (rng.random((60, 6)) < 0.9) & (seconds <= 30)
+        false += find_change(log_of(table, seconds, deadline=30.0), rng).is_certain
+    assert false <= 2
+
+
+def test_answer_times_are_not_tested_where_deadlines_differ():
+    """Deadlines rise from 15 s to 60 s, so that longer times are seen; clients stay the same."""
+    rng = np.random.default_rng(0)
+    questions = []
+    deadlines = {}
+    for round in range(80):
+        deadlines[round] = 15.0 if round < 40 else 60.0
+        for client in range(6):
+            seconds = 20 * np.exp(0.4 * rng.standard_normal())
+            if seconds <= deadlines[round]:
+                questions.append(Question(round, str(client), True, seconds))
+            elif round >= 40 or rng.random() < 0.9:
+                questions.append(Question(round, str(client), False))
+    assert find_change(make_log("made", questions, deadlines=deadlines), rng).kind == "rates"
+
+
+def test_a_change_near_the_end_has_no_latest_round():
+    """All rates are reversed in round 362 of 400; nobody looks for changes after round 360."""
+    rng = np.random.default_rng(0)
+    rates = np.linspace(0.02, 0.98, 20)
+    rows = np.where(np.arange(400)[:, None] < 362, rates, rates[::-1])
+    found = find_change(asked_in_part(rng.random((400, 20)) < rows, 8, rng), rng)
+    assert found.is_certain
+    assert found.last is None
+    assert found.start == 0
+    assert found.may_go_on
+
+
+def test_a_gradual_change_is_found_again_in_the_rest():
+    """All rates fall from 0.98 to 0.02 over 200 rounds, in which 8 of 20 clients are asked.
+
+    Each of six logs has a change for certain, and the rest of most has another.
+    """
+    falling = np.linspace(0.98, 0.02, 200)[:, None]
+    again = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        found = find_change(asked_in_part(rng.random((200, 20)) < falling, 8, rng), rng)
+        assert found.is_certain
+        assert found.start > 100
+        again += found.count > 1
+    assert again >= 3
 
 
 def test_the_part_after_a_change_is_a_log_of_its_own():

@@ -1,6 +1,7 @@
 """`fedcohort advise` and `fedcohort replay` from the command line."""
 
 import json
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -60,6 +61,49 @@ def test_a_folder_of_simulate_is_advised(fedcohort):
     code, out, _ = fedcohort("advise", FOLDERS / "simulate", "--selectors", "random")
     assert code == 0
     assert "A simulation keeps no rounds" in out
+
+
+@pytest.mark.parametrize("kind", ["compare", "compare-unfinished", "simulate", "flower", "export"])
+def test_advice_never_goes_into_a_folder_that_holds_a_run(fedcohort, tmp_path, kind):
+    run = tmp_path / "run"
+    shutil.copytree(FOLDERS / kind, run)
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    code, out, err = fedcohort(*DESCRIBED, "--out", "run")
+    assert (code, out) == (2, "")
+    assert err.startswith("error: out must not hold a ")
+    assert err.endswith(", got run; choose another\n")
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+
+
+def test_advice_never_goes_beside_the_shards_of_a_run(fedcohort, tmp_path):
+    shutil.copytree(FOLDERS / "compare", tmp_path / "run/shards/1-of-2")
+    code, _, err = fedcohort(*DESCRIBED, "--out", "run")
+    assert code == 2
+    assert "out must not hold a comparison, got run; choose another" in err
+
+
+def test_advice_may_be_written_again(fedcohort):
+    for _ in range(2):
+        code, out, err = fedcohort(*DESCRIBED, "--selectors", "random", "--out", "advice")
+        assert (code, err) == (0, "")
+        assert out.startswith("Note: ")
+        assert "; aggregate with the normalised rule" in out.splitlines()[1]
+
+
+def test_the_selectors_that_the_user_names_are_trained(fedcohort, monkeypatch):
+    given = []
+
+    def train(advice, folder, changes, data, on_progress):
+        given.append(changes)
+        return advice
+
+    monkeypatch.setattr("fedcohort.advice.training.train", train)
+    training = ("--dataset", "digits", "--seeds", "1", "--out", "advice")
+    code, _, err = fedcohort(*DESCRIBED, "--selectors", "e3cs-0.8,e3cs-0.5", *training)
+    assert (code, err) == (0, "")
+    assert given[0]["selectors"] == ("random", "e3cs-0.8", "e3cs-0.5")
+    fedcohort(*DESCRIBED, *training)
+    assert "selectors" not in given[1]
 
 
 @pytest.mark.slow

@@ -16,7 +16,13 @@ from fedcohort.advice.estimates import (
     bootstrap_weights,
     share_interval,
 )
-from fedcohort.advice.fitted import draw_rates, fitted_world, resampled_world
+from fedcohort.advice.fitted import (
+    draw_rates,
+    fitted_world,
+    rates_at,
+    resampled_world,
+    world_at,
+)
 from fedcohort.advice.log import FederationLog
 from fedcohort.advice.persistence import Persistence, estimate_persistence
 from fedcohort.advice.rates import Rates, estimate_rates
@@ -167,7 +173,8 @@ def advise(
 
     on_progress("advice: deadline", 1, 3)
     times = stream(options.seed, "advice", "deadline")
-    deadline = advise_deadline(used, block, times, options.keep)
+    is_mixed = change.is_certain and _may_have_changed(log, used, change)
+    deadline = advise_deadline(used, block, times, options.keep, is_mixed=is_mixed)
     durations = fit_durations(used)
 
     on_progress("advice: selectors", 2, 3)
@@ -178,7 +185,14 @@ def advise(
     fitted = fitted_world(drawn, persistence, together, rounds, worlds)
     resampled = resampled_world(used, drawn, persistence, block, rounds, worlds)
     sizes = stream(options.seed, "advice", "cohort")
-    cohort = advise_cohort(used, fitted, durations, sizes, options.needed)
+    chosen, to_try = _deadlines_to_hand_out(used, deadline)
+    in_time = fitted
+    rates_then = rates.mean
+    if durations is not None and chosen is not None and _is_new(used, chosen):
+        # The cohort is for the deadline that is handed out with it.
+        in_time = world_at(fitted, used, durations, chosen, sizes)
+        rates_then = rates_at(rates.mean, used, durations, chosen)
+    cohort = advise_cohort(used, in_time, durations, sizes, options.needed, chosen)
     size = min(cohort.recommended or used.num_clients, used.num_clients)
     # Selectors are compared with the cohort that is recommended.
     selector = advise_selector(
@@ -189,19 +203,17 @@ def advise(
         options.selectors,
         options.fair,
         rates.mean,
-        may_have_changed=change.is_possible and used is log,
+        may_have_changed=_may_have_changed(log, used, change),
         present=log.selector,
     )
     rule = advise_rule(used.num_clients, options.model_bytes)
 
-    chosen, to_try = _deadlines_to_hand_out(used, deadline)
-    compared = tuple(dict.fromkeys((UNIFORM, selector.best)))
     settings = comparison_settings(
         used,
-        rates.mean,
+        rates_then,
         persistence,
         durations,
-        selectors=compared,
+        selectors=_to_compare(selector),
         rule=rule.best,
         cohort=size,
         deadline=chosen,
@@ -221,7 +233,7 @@ def advise(
         selector=selector,
         rule=rule,
         settings=settings,
-        settings_toml=settings_text(settings, used, cohort.enough),
+        settings_toml=settings_text(settings, used, together, cohort.enough),
         snippet=flower_snippet(
             selector=selector.best,
             rule=rule.best,
@@ -238,9 +250,27 @@ def advise(
 def _since_change(log: FederationLog, change: Change) -> FederationLog:
     """Return the rounds after a change if there are enough of them, else the whole log."""
     # From the latest round that it may have been, so that nothing of before is left.
-    if change.last is not None and log.num_rounds - change.last >= LEAST_AFTER_CHANGE:
-        return log.since(change.last)
+    if change.start and log.num_rounds - change.start >= LEAST_AFTER_CHANGE:
+        return log.since(change.start)
     return log
+
+
+def _may_have_changed(log: FederationLog, used: FederationLog, change: Change) -> bool:
+    """Return whether clients may have changed during the rounds that are used."""
+    return change.is_possible if used is log else change.may_go_on
+
+
+def _is_new(log: FederationLog, deadline: float) -> bool:
+    """Return whether a deadline differs from that of any round of the log."""
+    return bool((log.deadline_in_round != deadline).any())
+
+
+def _to_compare(found: SelectorAdvice) -> tuple[str, ...]:
+    """Return the selectors to train: uniform and the best, or the best besides uniform."""
+    names = [UNIFORM, found.best]
+    if found.best == UNIFORM and found.runner_up is not None:
+        names.append(found.runner_up)
+    return tuple(dict.fromkeys(names))
 
 
 def _deadlines_to_hand_out(
@@ -251,4 +281,4 @@ def _deadlines_to_hand_out(
         return log.deadline, None
     if found.is_to_set:
         return found.best, None
-    return log.deadline, found.best if found.is_better else None
+    return log.deadline, found.best if found.is_worth_a_try else None

@@ -1,18 +1,21 @@
-"""Whether clients change over time, and when.
+"""Whether clients change over time, and when: how often they answer, and how fast.
 
 For every round we ask how much better two rates per client, before and after it, explain the
 answers than one rate. The largest gain is compared with the gains of the same rounds in shuffled
-order; blocks of rounds stay together where failures last.
+order; blocks of rounds stay together where failures last. The same is asked of the logarithms of
+answer times, with two means per client. After a change, the rest is tested again: a gradual change
+looks like several.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fedcohort.advice.estimates import block_length
 from fedcohort.advice.log import FederationLog
 from fedcohort.advice.persistence import estimate_persistence
-from fedcohort.arrays import Floats, Ints
+from fedcohort.arrays import Bools, Floats, Ints
 
 MOST_CLIENTS = 300
 MOST_BINS = 1000  # positions at which a change is looked for
@@ -21,19 +24,28 @@ POSSIBLE = 0.05
 LEVEL = 0.005  # a change is certain below this share of shuffles as large
 MARGIN = 0.1  # share of the rounds at each end in which no change is looked for
 LEAST_ROUNDS = 20
+LEAST_PART = 0.25  # of the rounds, for a part to say how long failures last
+LEAST_TIMES = 20  # answers with a time; fewer say nothing
 WITHIN = 7.35  # gains this close to the largest belong to the 95 % interval of the time
+RATES = "rates"
+TIMES = "times"
+Likelihood = Callable[[Floats, Floats], Floats]
 
 
 @dataclass(frozen=True)
 class Change:
-    """The largest change of the clients' rates.
+    """The last change of the clients that is certain, or else the likeliest.
 
     Attributes:
         is_certain: Whether there is one for certain.
-        p_value: Share of shuffled logs with as large a change.
+        p_value: Share of shuffled logs with as large a change; doubled for times, the second test.
         position: First round after the change, from 0; None if there is none.
-        first: Earliest round that it may be.
-        last: Latest round that it may be.
+        first: Earliest round that it may be; None if it may be earlier than we looked.
+        last: Latest round that it may be; None if it may be later than we looked.
+        kind: What changed, "rates" or "times".
+        count: Number of changes, one after the other; several may be one that is gradual.
+        start: First round from which on no change is certain.
+        rest_p_value: The p-value of a change after `start`.
     """
 
     is_certain: bool
@@ -41,57 +53,167 @@ class Change:
     position: int | None
     first: int | None
     last: int | None
+    kind: str = RATES
+    count: int = 0
+    start: int = 0
+    rest_p_value: float = 1.0
 
     @property
     def is_possible(self) -> bool:
         """Whether fewer than one in twenty shuffled logs has as large a change."""
         return self.p_value < POSSIBLE
 
+    @property
+    def may_go_on(self) -> bool:
+        """Whether clients may have changed after `start`, too."""
+        return self.rest_p_value < POSSIBLE
+
 
 NO_CHANGE = Change(False, 1.0, None, None, None)
 
 
 def find_change(log: FederationLog, rng: np.random.Generator) -> Change:
-    """Return the largest change in a log.
-
-    A change looks like failures that last, so how long they last is asked within the two parts.
+    """Return the last change in a log that is certain.
 
     Args:
-        log: The log.
+        log: The log. Times are not tested if the deadlines of its rounds differ, because these
+            decide which times are seen.
         rng: Source of the shuffles.
+    """
+    found = NO_CHANGE
+    start = 0
+    count = 0
+    while True:
+        change = _largest_change(log.since(start), rng)
+        if not change.is_certain:
+            break
+        count += 1
+        found = _moved(change, start)
+        if found.last is None or found.last <= start:
+            break  # nobody knows where the rest begins
+        start = found.last
+    if not count:
+        return replace(change, rest_p_value=change.p_value)
+    return replace(found, count=count, start=start, rest_p_value=change.p_value)
+
+
+def _moved(change: Change, rounds: int) -> Change:
+    """Return a change of a log's part with positions of the whole log."""
+
+    def move(place: int | None) -> int | None:
+        return None if place is None else place + rounds
+
+    return replace(
+        change,
+        position=move(change.position),
+        first=move(change.first),
+        last=move(change.last),
+    )
+
+
+def _largest_change(log: FederationLog, rng: np.random.Generator) -> Change:
+    """Return the change of rates or of times; of two that are certain, the later one.
+
+    A change looks like failures that last, so how long they last is asked within the two parts.
     """
     if log.num_rounds < LEAST_ROUNDS:
         return NO_CHANGE
     block = block_length(log.num_rounds, 0.0)
-    change = _test(log, block, rng)
-    if change.position is None:
-        return change
-    parts = (log.until(change.position), log.since(change.position))
-    memory = max(estimate_persistence(part).memory for part in parts)
-    longer = block_length(log.num_rounds, memory)
-    return _test(log, longer, rng) if longer > block else change
+    rates = _test_rates(log, block, rng)
+    if rates.position is not None:
+        memory = _memory_within(log, rates.position)
+        longer = block_length(log.num_rounds, memory)
+        if longer > block:
+            rates = _test_rates(log, longer, rng)
+    times = _test_times(log, block, rng)
+    if rates.is_certain and times.is_certain:
+        return max(rates, times, key=_end)
+    return min(times, rates, key=lambda change: change.p_value)
 
 
-def _test(log: FederationLog, block: int, rng: np.random.Generator) -> Change:
-    """Compare the largest change with those of shuffled blocks of rounds."""
+def _memory_within(log: FederationLog, position: int) -> float:
+    """Return for how many rounds failures last within the two parts of a log.
+
+    A short part says little, and a change that lies within it would look like memory. So would a
+    gradual change.
+    """
+    longest = 0.0
+    for part in (log.until(position), log.since(position)):
+        if part.num_rounds >= LEAST_PART * log.num_rounds:
+            longest = max(longest, estimate_persistence(part, has_trend=True).memory)
+    return longest
+
+
+def _end(change: Change) -> float:
+    return np.inf if change.last is None else change.last
+
+
+def _test_rates(log: FederationLog, block: int, rng: np.random.Generator) -> Change:
     asked, arrived, _ = log.tables(MOST_CLIENTS)
+    counts = np.stack([asked, arrived]).astype(np.float64)
+    return _test(counts, _answers_likelihood, block, rng)
+
+
+def _test_times(log: FederationLog, block: int, rng: np.random.Generator) -> Change:
+    is_timed = np.isfinite(log.seconds)
+    if log.deadlines is not None or is_timed.sum() < LEAST_TIMES:
+        return NO_CHANGE
+    asked, _, chosen = log.tables(MOST_CLIENTS)
+    column = np.full(log.num_clients, -1)
+    column[chosen] = np.arange(len(chosen))
+    kept = is_timed & (column[log.client] >= 0)
+    places = (log.round[kept], column[log.client[kept]])
+    counts = np.zeros((2, *asked.shape))
+    counts[0][places] = 1.0
+    counts[1][places] = _scores(log, kept)
+    change = _test(counts, _times_likelihood, block, rng)
+    doubled = min(1.0, 2 * change.p_value)
+    if doubled > LEVEL:
+        return Change(False, doubled, None, None, None, TIMES)
+    return replace(change, p_value=doubled, kind=TIMES)
+
+
+def _scores(log: FederationLog, kept: Bools) -> Floats:
+    """Return the logarithms of the times beside each client's mean, in standard deviations."""
+    logs = np.log(log.seconds[kept])
+    client = log.client[kept]
+    number = np.bincount(client, minlength=log.num_clients)
+    means = np.bincount(client, weights=logs, minlength=log.num_clients) / np.maximum(number, 1)
+    residuals = logs - means[client]
+    degrees = max(1, len(logs) - int((number > 0).sum()))
+    deviation = float(np.sqrt((residuals**2).sum() / degrees))
+    return np.asarray(residuals / max(deviation, 1e-9))
+
+
+def _test(counts: Floats, likelihood: Likelihood, block: int, rng: np.random.Generator) -> Change:
+    """Compare the largest change with those of shuffled blocks of rounds.
+
+    Args:
+        counts: Two numbers for each round and client that sums are made of [2, T, C].
+        likelihood: The log-likelihood of such sums.
+        block: Rounds per block.
+        rng: Source of the shuffles.
+    """
     # Neighbouring rounds of a long log are counted together: shuffling them all takes minutes.
-    width = -(-log.num_rounds // MOST_BINS)
-    starts = np.arange(0, log.num_rounds, width)
-    counts = np.add.reduceat(np.stack([asked, arrived]).astype(np.float64), starts, axis=1)
-    gains = _gains(counts)
+    rounds = counts.shape[1]
+    width = -(-rounds // MOST_BINS)
+    starts = np.arange(0, rounds, width)
+    counts = np.add.reduceat(counts, starts, axis=1)
+    gains = _gains(counts, likelihood)
     largest = float(gains.max())
     above = 0
     for _ in range(SHUFFLES):
         order = _shuffled(len(starts), -(-block // width), rng)
-        above += float(_gains(counts[:, order]).max()) >= largest
+        above += float(_gains(counts[:, order], likelihood).max()) >= largest
     p_value = (above + 1) / (SHUFFLES + 1)
     if p_value > LEVEL:
         return Change(False, p_value, None, None, None)
     candidates = starts[_candidates(len(starts))]
     near = candidates[gains >= largest - WITHIN]
-    position = int(candidates[int(gains.argmax())])
-    return Change(True, p_value, position, int(near.min()), int(near.max()))
+    # A change beyond the rounds in which we look is found at their end.
+    first = None if near.min() == candidates[0] else int(near.min())
+    last = None if near.max() == candidates[-1] else int(near.max())
+    return Change(True, p_value, int(candidates[int(gains.argmax())]), first, last)
 
 
 def _candidates(rounds: int) -> Ints:
@@ -99,20 +221,25 @@ def _candidates(rounds: int) -> Ints:
     return np.arange(margin, rounds - margin + 1)
 
 
-def _gains(counts: Floats) -> Floats:
+def _gains(counts: Floats, likelihood: Likelihood) -> Floats:
     """Return twice the gain in log-likelihood for a change before each candidate round."""
     sums = np.cumsum(counts, axis=1)
     total = sums[:, -1]
     before = sums[:, _candidates(counts.shape[1]) - 1]
     after = total[:, None] - before
-    gain = _likelihood(*before) + _likelihood(*after) - _likelihood(*total)
+    gain = likelihood(*before) + likelihood(*after) - likelihood(*total)
     return np.asarray(2 * gain.sum(axis=-1))
 
 
-def _likelihood(asked: Floats, arrived: Floats) -> Floats:
+def _answers_likelihood(asked: Floats, arrived: Floats) -> Floats:
     """Return the log-likelihood of counts at their own rates."""
     missing = asked - arrived
     return _xlogx(arrived) + _xlogx(missing) - _xlogx(asked)
+
+
+def _times_likelihood(number: Floats, sums: Floats) -> Floats:
+    """Return the log-likelihood of normal numbers at their own means, up to a constant."""
+    return np.asarray(sums**2 / np.maximum(number, 1.0) / 2)
 
 
 def _xlogx(values: Floats) -> Floats:

@@ -7,7 +7,9 @@ import numpy as np
 
 from fedcohort.advice.durations import Durations
 from fedcohort.advice.log import FederationLog
-from fedcohort.arrays import Bools
+from fedcohort.advice.special_functions import normal_quantile
+from fedcohort.arrays import Bools, Floats, Ints
+from fedcohort.early_stop import stop_margin
 
 CONFIDENCE = 0.9  # share of the rounds that must have enough answers
 SAVING = 0.05  # share of the seconds that closing early must save
@@ -28,6 +30,7 @@ class CohortAdvice:
         seconds_early: Seconds of a round that asks as many and closes with enough answers.
         slow_now: Share of the answers that come from the slower half, waiting for all.
         slow_early: The same if rounds close with enough answers.
+        deadline: Deadline in seconds that all but `enough_now` holds for; None if it is unknown.
         is_wanted: Whether somebody said how many answers are wanted. If not, the recommendation is
             to go on as now.
     """
@@ -41,6 +44,7 @@ class CohortAdvice:
     seconds_early: float = nan
     slow_now: float = nan
     slow_early: float = nan
+    deadline: float | None = None
     is_wanted: bool = False
 
     @property
@@ -70,15 +74,17 @@ def advise_cohort(
     durations: Durations | None,
     rng: np.random.Generator,
     needed: int | None = None,
+    deadline: float | None = None,
 ) -> CohortAdvice:
     """Return how many clients to ask.
 
     Args:
         log: The log.
-        world: Who would answer in the fitted world [T, S, K].
+        world: Who would answer in time in the fitted world, with the given deadline [T, S, K].
         durations: How long answers take; None if it is unknown.
         rng: Source of randomness.
         needed: Answers per round that are wanted; by default as many as now, on average.
+        deadline: The deadline from now on in seconds; None if it is unknown.
     """
     wanted = needed or max(1, round(float(log.arrived_in_round.mean())))
     enough_now = float((log.arrived_in_round >= wanted).mean())
@@ -92,17 +98,31 @@ def advise_cohort(
     sizes = np.where(has_enough.any(axis=1), has_enough.argmax(axis=1) + 1, log.num_clients + 1)
     ask = int(np.quantile(sizes, CONFIDENCE, method="higher"))
     if ask > log.num_clients:
-        return CohortAdvice(wanted, log.cohort, enough_now, None, nan, is_wanted=needed is not None)
-    wasted = float(np.maximum(answers[:, ask - 1] - wanted, 0).mean())
-    if durations is None or log.deadline is None:
         return CohortAdvice(
-            wanted, log.cohort, enough_now, ask, wasted, is_wanted=needed is not None
+            wanted,
+            log.cohort,
+            enough_now,
+            ask=None,
+            wasted=nan,
+            deadline=deadline,
+            is_wanted=needed is not None,
+        )
+    wasted = float(np.maximum(answers[:, ask - 1] - wanted, 0).mean())
+    if durations is None or deadline is None:
+        return CohortAdvice(
+            wanted,
+            log.cohort,
+            enough_now,
+            ask,
+            wasted,
+            deadline=deadline,
+            is_wanted=needed is not None,
         )
 
     asked = order[:, :ask]
-    times = np.where(in_order[:, :ask], durations.times(asked, rng), np.inf)
-    times = np.where(in_order[:, :ask], np.minimum(times, log.deadline), np.inf)
-    closing = np.minimum(np.sort(times, axis=1)[:, wanted - 1], log.deadline)
+    limit = deadline - float(stop_margin(deadline, log.grace))
+    times = np.where(in_order[:, :ask], _times_before(durations, asked, limit, rng), np.inf)
+    closing = np.minimum(np.sort(times, axis=1)[:, wanted - 1], deadline)
     is_slow = durations.log_median > np.median(durations.log_median)
     early = times <= closing[:, None]
     return CohortAdvice(
@@ -111,12 +131,23 @@ def advise_cohort(
         enough_now=enough_now,
         ask=ask,
         wasted=wasted,
-        seconds_now=float(np.minimum(times.max(axis=1), log.deadline).mean()),
+        seconds_now=float(np.minimum(times.max(axis=1), deadline).mean()),
         seconds_early=float(closing.mean()),
         slow_now=_share(np.isfinite(times), is_slow[asked]),
         slow_early=_share(early, is_slow[asked]),
+        deadline=deadline,
         is_wanted=needed is not None,
     )
+
+
+def _times_before(
+    durations: Durations, clients: Ints, limit: float, rng: np.random.Generator
+) -> Floats:
+    """Return times of answers that come before a limit, one for each client that is named."""
+    in_time = 1 - durations.tail(limit)
+    scores = normal_quantile(rng.random(clients.shape) * in_time[clients])
+    times = np.exp(durations.log_median[clients] + durations.spread * scores)
+    return np.asarray(np.minimum(times, limit))
 
 
 def _share(arrived: Bools, is_slow: Bools) -> float:

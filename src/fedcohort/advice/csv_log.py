@@ -1,10 +1,11 @@
 """Read a log from CSV: one line for each client that was asked in a round."""
 
+from collections.abc import Sequence
 from math import isfinite, nan
 from pathlib import Path
 
 from fedcohort.advice.log import ARRIVED, FederationLog, Question, make_log
-from fedcohort.checks import MAX_COUNT
+from fedcohort.checks import MAX_COUNT, parse_number
 from fedcohort.files import check_file
 from fedcohort.world.trace import read_lines
 
@@ -12,6 +13,8 @@ COLUMNS = ("round", "client", "asked", "arrived", "seconds")
 OPTIONAL = "inclusion"
 MOST_SECONDS = 1e9  # thirty years; today's date in seconds since 1970 is larger
 LEAST_INCLUSION = 1e-12
+LEAST_WAITS = 3  # failures after the same time from which a deadline is inferred
+SAME_WAIT = 0.01  # relative difference of waiting times that count as the same
 
 
 def is_log_header(line: str) -> bool:
@@ -29,7 +32,8 @@ def read_csv_log(path: Path, deadline: float | None = None) -> FederationLog:
 
     Args:
         path: The file; lines may stand in any order.
-        deadline: Seconds after which the server stopped waiting.
+        deadline: Seconds after which the server stopped waiting. Without it, it is the time for
+            which the server waited in most failures, if it says so.
 
     Raises:
         ValueError: With the file, the line and the column of the first mistake, from 1.
@@ -55,7 +59,6 @@ def read_csv_log(path: Path, deadline: float | None = None) -> FederationLog:
     questions = []
     names = set()
     seen: dict[tuple[int, str], int] = {}
-    too_slow = 0
     for number, line in enumerate(lines, start=2):
         cells = dict(zip(columns, _split(path, number, line, len(columns)), strict=True))
         question, is_asked = _parse(path, number, cells, columns)
@@ -67,21 +70,56 @@ def read_csv_log(path: Path, deadline: float | None = None) -> FederationLog:
             )
         seen[key] = number
         names.add(question.client)
-        if not is_asked:
-            continue
-        if question.arrived and deadline is not None and question.seconds > deadline:
-            question.seconds = nan
-            too_slow += 1
-        if not question.arrived:
-            question.seconds = nan
-        questions.append(question)
+        if is_asked:
+            questions.append(question)
     notes = []
+    if deadline is None:
+        deadline, waits = infer_deadline(questions)
+        if deadline is not None:
+            notes.append(
+                f"No deadline was given. In {waits} failures the server waited {deadline:g} s: "
+                "that counts as the deadline. If it is another, give --deadline."
+            )
+    too_slow = 0
+    for question in questions:
+        is_too_slow = deadline is not None and question.seconds > deadline
+        too_slow += question.arrived and is_too_slow
+        if is_too_slow or not question.arrived:
+            question.seconds = nan
     if too_slow:
         notes.append(
             f"{too_slow} answers took longer than the deadline of {deadline:g} s: the answers "
             "count, their times do not."
         )
     return make_log(str(path), questions, names=tuple(names), deadline=deadline, notes=tuple(notes))
+
+
+def infer_deadline(questions: Sequence[Question]) -> tuple[float | None, int]:
+    """Return the deadline that failures show, and how many of them show it.
+
+    Most of the failures with a time must share the longest, and no answer may have taken longer.
+
+    Args:
+        questions: The questions, with the seconds of failures, too.
+
+    Returns:
+        None and 0 if they show none.
+
+    Examples:
+        >>> waits = [Question(1, "abc"[place], False, 40.0) for place in range(3)]
+        >>> infer_deadline(waits), infer_deadline(waits[:2])
+        ((40.0, 3), (None, 0))
+    """
+    waits = [one.seconds for one in questions if not one.arrived and isfinite(one.seconds)]
+    longest = max(waits, default=0.0)
+    alike = sum(seconds >= (1 - SAME_WAIT) * longest for seconds in waits)
+    if alike < max(LEAST_WAITS, len(waits) / 2) or longest <= 0:
+        return None, 0
+    answers = [one.seconds for one in questions if one.arrived and isfinite(one.seconds)]
+    slowest = max(answers, default=0.0)
+    if slowest > (1 + SAME_WAIT) * longest:
+        return None, 0
+    return max(longest, slowest), alike
 
 
 def _split(path: Path, number: int, line: str, count: int) -> list[str]:
@@ -139,8 +177,5 @@ def _whole(cell: str) -> int | None:
 
 
 def _float(cell: str) -> float:
-    try:
-        value = float(cell)
-    except ValueError:
-        return nan
+    value = parse_number(cell)
     return value if isfinite(value) else nan

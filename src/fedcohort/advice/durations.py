@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedcohort.advice.estimates import normal_quantile, normal_tail, sum_by
+from fedcohort.advice.estimates import sum_by
 from fedcohort.advice.log import FederationLog
+from fedcohort.advice.special_functions import normal_quantile, normal_tail
 from fedcohort.arrays import Bools, Floats, Ints
 
 LEAST_ANSWERS = 20  # with times; fewer say nothing
@@ -89,7 +90,7 @@ class Counts:
         squares: Sums of their squares [K].
         never: Failures of clients that would never have answered [K].
         client: Client of each group of failures, which have one deadline [P].
-        deadline: The deadline that they missed [P].
+        deadline: The seconds after which the clients of each group stopped [P].
         late: Failures that were late for certain [P].
         unsure: Failures that may have been late [P].
     """
@@ -114,7 +115,7 @@ def count_times(log: FederationLog) -> Counts:
     logs = np.log(np.maximum(np.where(is_timed, log.seconds, 1.0), TINY))
     failed = ~log.arrived
     # Failures of a client that missed the same deadline are alike.
-    deadlines, level = np.unique(log.deadline_in_round, return_inverse=True)
+    deadlines, level = np.unique(log.limit_in_round, return_inverse=True)
     group = log.client * len(deadlines) + level[log.round]
     used = np.flatnonzero(np.bincount(group[failed], minlength=1))
     place = np.searchsorted(used, group[failed])

@@ -1,4 +1,4 @@
-"""Numbers with intervals, and the small mathematics that NumPy lacks."""
+"""Numbers with intervals, and how they are found by resampling rounds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Floats, Ints
-from fedcohort.statistics import expand_t
+from fedcohort.students_t import expand_t
 
 LEVEL = 0.95  # of every interval
 Z975 = 1.959964
@@ -20,7 +20,6 @@ T975 = (
     2.201, 2.179, 2.160, 2.145, 2.131,
 )  # fmt: skip
 MOST_TIMES_MORE = 100  # times the rounds of a log; how many more it needs beyond that is a guess
-SHIFT = 8  # Stirling's series is exact to 1e-11 from here on
 
 
 @dataclass(frozen=True)
@@ -91,71 +90,6 @@ def t975(degrees: int) -> float:
     if degrees <= len(T975):
         return T975[degrees - 1]
     return expand_t(Z975, degrees)
-
-
-def log_gamma(values: npt.ArrayLike) -> Floats:
-    """Return the logarithm of the gamma function of positive numbers.
-
-    Args:
-        values: Numbers above 0, any shape.
-
-    Examples:
-        >>> np.exp(log_gamma([1.0, 5.0])).round(9).tolist()  # 0! and 4!
-        [1.0, 24.0]
-    """
-    x = np.asarray(values, dtype=np.float64)
-    below = np.zeros(x.shape)
-    for step in range(SHIFT):
-        below += np.log(x + step)
-    y = x + SHIFT
-    series = 1 / (12 * y) - 1 / (360 * y**3) + 1 / (1260 * y**5) - 1 / (1680 * y**7)
-    return np.asarray((y - 0.5) * np.log(y) - y + 0.5 * np.log(2 * np.pi) + series - below)
-
-
-def normal_tail(values: npt.ArrayLike) -> Floats:
-    """Return the probability that a standard normal number is above each value.
-
-    The rational approximation of erfc has a relative error below 2e-7 everywhere.
-
-    Args:
-        values: Any numbers.
-
-    Examples:
-        >>> normal_tail([0.0, 1.959964]).round(6).tolist()
-        [0.5, 0.025]
-    """
-    x = np.asarray(values, dtype=np.float64) / sqrt(2)
-    t = 1 / (1 + 0.5 * np.abs(x))
-    coefficients = (
-        -1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806,
-        0.27886807, -1.13520398, 1.48851587, -0.82215223, 0.17087277,
-    )  # fmt: skip
-    exponent = np.zeros(x.shape)
-    for coefficient in reversed(coefficients):
-        exponent = exponent * t + coefficient
-    erfc = t * np.exp(exponent - x**2)
-    return np.asarray(np.where(x >= 0, erfc, 2 - erfc) / 2)
-
-
-def normal_quantile(probabilities: npt.ArrayLike) -> Floats:
-    """Return the values below which a standard normal number lies with these probabilities.
-
-    Args:
-        probabilities: Numbers between 0 and 1; they are cut to [1e-9, 1 - 1e-9].
-
-    Examples:
-        >>> abs(normal_quantile([0.5, 0.975]).round(4)).tolist()
-        [0.0, 1.96]
-    """
-    wanted = np.clip(np.asarray(probabilities, dtype=np.float64), 1e-9, 1 - 1e-9)
-    low = np.full(wanted.shape, -6.5)
-    high = np.full(wanted.shape, 6.5)
-    for _ in range(40):  # bisection: 13 / 2^40 is below 2e-11
-        middle = (low + high) / 2
-        is_low = 1 - normal_tail(middle) < wanted
-        low = np.where(is_low, middle, low)
-        high = np.where(is_low, high, middle)
-    return np.asarray((low + high) / 2)
 
 
 def bootstrap_weights(rounds: int, draws: int, block: int, rng: np.random.Generator) -> Floats:

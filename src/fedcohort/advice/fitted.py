@@ -1,18 +1,24 @@
 """Two worlds made from a log: one fitted to it, and one of its own rounds, resampled.
 
-Both say who would answer in which round, for every client, asked or not.
+Both say who would answer in which round, for every client, asked or not. Both have the deadlines of
+the log; `world_at` is a world with another one.
 """
 
 from math import sin
 
 import numpy as np
 
-from fedcohort.advice.estimates import bootstrap_rounds, normal_quantile
+from fedcohort.advice.durations import Durations
+from fedcohort.advice.estimates import bootstrap_rounds
 from fedcohort.advice.log import FederationLog
 from fedcohort.advice.persistence import Persistence
 from fedcohort.advice.rates import Rates
+from fedcohort.advice.special_functions import normal_quantile
 from fedcohort.advice.together import Together
 from fedcohort.arrays import Bools, Floats, Ints
+from fedcohort.early_stop import stop_margin
+
+TINY = 1e-9
 
 
 def draw_rates(rates: Rates, runs: int, rng: np.random.Generator) -> Floats:
@@ -77,6 +83,55 @@ def _draw(thresholds: Floats, common: float, rng: np.random.Generator) -> Bools:
     own = rng.standard_normal(thresholds.shape)
     shared = rng.standard_normal((len(thresholds), 1))
     return np.asarray(np.sqrt(common) * shared + np.sqrt(1 - common) * own < thresholds)
+
+
+def rates_at(rates: Floats, log: FederationLog, durations: Durations, deadline: float) -> Floats:
+    """Return how often clients would answer in time with another deadline than the log's.
+
+    Args:
+        rates: How often they answer in time with the deadlines of the log [..., K].
+        log: The log.
+        durations: How long answers take.
+        deadline: The other deadline in seconds.
+    """
+    limits, counts = np.unique(log.limit_in_round, return_counts=True)
+    now = np.zeros(log.num_clients)
+    for limit, count in zip(limits.tolist(), counts.tolist(), strict=True):
+        now += count / log.num_rounds * (1 - durations.tail(limit))
+    then = 1 - durations.tail(deadline - float(stop_margin(deadline, log.grace)))
+
+    wanted = rates * then / np.maximum(now, TINY)
+    # No deadline gets more answers than would ever come.
+    return np.asarray(np.minimum(wanted, np.maximum(rates, durations.answers)))
+
+
+def world_at(
+    world: Bools,
+    log: FederationLog,
+    durations: Durations,
+    deadline: float,
+    rng: np.random.Generator,
+) -> Bools:
+    """Return who would answer in time with another deadline than the log's, [T, S, K].
+
+    A shorter deadline loses some of the answers, a longer one turns some failures into answers.
+
+    Args:
+        world: Who would answer in time with the deadlines of the log [T, S, K].
+        log: The log.
+        durations: How long answers take.
+        deadline: The other deadline in seconds.
+        rng: Source of randomness.
+    """
+    now = world.mean(axis=0)
+    then = rates_at(now, log, durations, deadline)
+    keeps = np.minimum(then / np.maximum(now, TINY), 1.0)
+    gains = np.maximum(then - now, 0.0) / np.maximum(1 - now, TINY)
+
+    other = np.empty_like(world)
+    for round, row in enumerate(world):
+        other[round] = rng.random(row.shape) < np.where(row, keeps, gains)
+    return other
 
 
 def resampled_world(

@@ -12,7 +12,7 @@ import numpy as np
 from fedcohort.advice.estimates import Interval, t975
 from fedcohort.advice.selector_play import Played
 from fedcohort.arrays import Floats
-from fedcohort.statistics import t_tail
+from fedcohort.students_t import t_tail
 
 
 def played_difference(played: Mapping[str, Played], one: str, other: str) -> Interval:

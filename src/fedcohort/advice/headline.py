@@ -1,26 +1,36 @@
-"""What to do about deadline, selector and aggregation, in one line, and how sure that is."""
+"""What to do in one line, and how sure that is.
+
+Broken clients come first, then deadline, selector and aggregation.
+"""
 
 from fedcohort.advice.advisor import Advice
+from fedcohort.advice.broken import broken_clients
 from fedcohort.advice.deadline import DeadlineAdvice
 from fedcohort.advice.rules import FOUND
-from fedcohort.advice.selectors import UNIFORM, SelectorAdvice
-from fedcohort.reports.words import signed
+from fedcohort.advice.selectors import RISK, UNIFORM, SelectorAdvice
+from fedcohort.advice.wording import percent
+from fedcohort.reports.words import counted, listed, signed
 
 ACCURACY = (
     f"More answers are not more accuracy: in {FOUND['cases']} cases of our study no selector beat "
     "uniform selection for certain."
 )
+MOST_NAMED = 3  # broken clients in the headline
 
 
 def headline(advice: Advice) -> str:
-    """Return what to keep, to change or to try: deadline, selector and rule.
+    """Return what to do first: about clients, deadline, selector and rule.
 
     Args:
         advice: The advice.
     """
-    parts = [_selector(advice.selector)]
+    parts = _broken(advice)
+    stopped = describe_stopped(advice)
     if advice.deadline is not None:
-        parts.insert(0, _deadline(advice.deadline, to_keep(advice)))
+        parts.append(_deadline(advice.deadline, to_keep(advice)))
+    elif stopped:
+        parts.append(f"try a deadline longer than {present_deadline(advice)} ({stopped})")
+    parts.append(_selector(advice.selector))
     parts.append(
         f"aggregate with the {advice.rule.best} rule "
         f"(the paper rule lost {FOUND['paper-points']} points)"
@@ -54,8 +64,28 @@ def why_unsure(advice: Advice) -> str:
     """
     if advice.selector.may_have_changed:
         return f"clients may have changed during the log (p = {advice.change.p_value:.2g})"
-    risk = 100 * advice.selector.risk
+    found = advice.selector
+    if found.risk <= RISK:
+        rival = UNIFORM
+        if found.present is not None and found.is_fair(found.present):
+            rival = found.present
+        return f"in the log's own rounds, resampled, it may get no more answers than {_name(rival)}"
+    risk = 100 * found.risk
     return f"the chance that it loses more than 5 % against the best is {risk:.0f} %"
+
+
+def describe_stopped(advice: Advice) -> str:
+    """Return that most missing updates were stopped at the deadline; empty if they were not.
+
+    Args:
+        advice: The advice.
+    """
+    used = advice.used
+    stopped = int((used.late == 1).sum())
+    missing = int((~used.arrived).sum())
+    if used.deadline is None or 2 * stopped <= missing:
+        return ""
+    return f"{stopped:,} of {missing:,} missing updates were not done at the deadline"
 
 
 def present_deadline(advice: Advice) -> str:
@@ -96,12 +126,30 @@ def describe_gain(found: DeadlineAdvice, present: str) -> str:
     )
 
 
+def describe_too_few(found: DeadlineAdvice) -> str:
+    """Return that the present deadline keeps fewer answers than it must; empty if it does not.
+
+    Args:
+        found: What other deadlines get.
+    """
+    if not found.keeps_too_few:
+        return ""
+    return (
+        f" The present deadline keeps {percent(found.present_kept)} of all answers, and --keep "
+        f"asks for {100 * found.keep:.0f} %."
+    )
+
+
 def _deadline(found: DeadlineAdvice, kept: str) -> str:
     gain = f"({found.gain.value:.2f} times as many answers a minute)"
     if found.is_better and found.is_said:
         return f"change the deadline to {found.best:.3g} s {gain}"
     if found.is_better:
         return f"try a deadline of {found.best:.3g} s {gain}"
+    if found.keeps_too_few:
+        share = f"(the present one keeps {100 * found.present_kept.value:.0f} % of all answers)"
+        verb = "change the deadline to" if found.is_said else "try a deadline of"
+        return f"{verb} {found.best:.3g} s {share}"
     if found.present is not None:
         return f"keep {kept}"
     if found.is_said:
@@ -116,6 +164,8 @@ def _deadline_caveat(found: DeadlineAdvice, present: str) -> str:
         text = describe_gain(found, present)
         doubt = "" if found.is_said else ", but may not be the best"
         return f"{text}{doubt}; {least}."
+    if found.keeps_too_few:
+        return f"{describe_gain(found, present)}; {least}."
     if found.is_said or not present:
         return ""
     rounds = "More rounds"
@@ -136,9 +186,24 @@ def _selector(found: SelectorAdvice) -> str:
     if found.is_said:
         verb = "use" if found.present is None else "change to"
     if found.present is None and found.best == UNIFORM:
-        return f"{verb} uniform selection ({answers})"
+        return f"use uniform selection ({answers})"
     gain = f"{signed(found.present_gain.value, 2)} answers per round"
-    return f"{verb} {_name(found.best)} ({gain} over {_name(found.present or UNIFORM)})"
+    why = f"{gain} over {_name(found.present or UNIFORM)}"
+    if found.present is not None and not found.is_fair(found.present):
+        why += ", which neglects clients"
+    return f"{verb} {_name(found.best)} ({why})"
+
+
+def _broken(advice: Advice) -> list[str]:
+    """Return which clients to repair, at most one part."""
+    names = [f"client {advice.used.clients[place]}" for place in broken_clients(advice.used)]
+    if not names:
+        return []
+    who = listed(names)
+    if len(names) > MOST_NAMED:
+        who = counted(len(names), "client")
+    whose = "its" if len(names) == 1 else "their"
+    return [f"repair {who} (all {whose} updates were rejected)"]
 
 
 def _name(selector: str) -> str:

@@ -7,15 +7,21 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.advice.broken import common_reasons
+from fedcohort.advice.journal_times import (
+    STOPPED,
+    Row,
+    forget_impossible_times,
+    round_lengths,
+    settle_lost,
+    stopping_grace,
+)
 from fedcohort.advice.log import ARRIVED, LATE_ANSWER, FederationLog, Question, make_log
 from fedcohort.checks import check_positive, check_range, shown
 from fedcohort.lab import folder as run_folder
 
 UNKNOWN = "unknown"  # the SuperLink had trouble; nobody knows what the client did
 UNNEEDED = "unneeded"  # the round closed with enough answers before the client could answer
-LATE = {"stopped": 1.0, "failed": 0.0, "rejected": 0.0, "lost": nan}
-SLACK = 2.0  # seconds that a round may take beyond its deadline
-Row = Mapping[str, Any]
+LATE = {STOPPED: 1.0, "failed": 0.0, "rejected": 0.0}  # nothing is known of other failures
 
 
 def read_journal(folder: Path) -> FederationLog:
@@ -44,12 +50,13 @@ def read_journal(folder: Path) -> FederationLog:
     limits = {row["round"]: fixed or inf for row in rows} | (deadlines or {})
     notes = _note_cut_line(path, len(rows))
     questions, left_out = _questions(rows, limits)
+    settle_lost(questions, limits)
     notes += left_out
     untimed = sum(question.arrived and isnan(question.seconds) for question in questions)
     if untimed:
         notes.append(f"{untimed} answers have no time that is a number: only the answers count.")
-    notes += _forget_impossible_times(questions, rows, limits)
-    lengths, odd_rounds = _round_lengths(rows, limits)
+    notes += forget_impossible_times(questions, rows, limits)
+    lengths, odd_rounds = round_lengths(rows, limits)
     if odd_rounds:
         notes.append(
             f"The length of {odd_rounds} rounds is more than twice the deadline, as if a clock had "
@@ -67,6 +74,7 @@ def read_journal(folder: Path) -> FederationLog:
         selector=_word(about.get("selector")),
         available=available,
         notes=(*notes, *note, *absence_note),
+        grace=stopping_grace(questions, limits),
     )
     everyone = (asked for row in rows for asked in row["asked"])
     return replace(log, rejections=common_reasons(everyone))
@@ -204,41 +212,6 @@ def _note_cut_line(path: Path, rows: int) -> list[str]:
             f"The last line of {path.name} is incomplete and is left out; {rows} rounds are read."
         ]
     return []
-
-
-def _forget_impossible_times(
-    questions: Sequence[Question], rows: Sequence[Row], limits: Mapping[int, float]
-) -> list[str]:
-    """Forget answer times below 0 or longer than their round, and say how many there were."""
-    longest = {row["round"]: float(row["seconds"]) + SLACK for row in rows}
-    count = 0
-    for question in questions:
-        limit = limits[question.round] + SLACK
-        if question.status != LATE_ANSWER:
-            limit = min(limit, longest[question.round])
-        if isfinite(question.seconds) and not 0 <= question.seconds <= limit:
-            question.seconds = nan
-            count += 1
-    if not count:
-        return []
-    return [
-        f"{count} answer times are below 0 or longer than their round, as if a clock had jumped: "
-        "the answers count, their times do not."
-    ]
-
-
-def _round_lengths(
-    rows: Sequence[Row], limits: Mapping[int, float]
-) -> tuple[dict[int, float], int]:
-    lengths = {}
-    odd = 0
-    for row in rows:
-        seconds = float(row["seconds"])
-        if seconds > 2 * limits[row["round"]] + SLACK:
-            seconds = nan
-            odd += 1
-        lengths[row["round"]] = seconds
-    return lengths, odd
 
 
 def _names(

@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.advice.estimates import sum_by
+from fedcohort.advice.log_parts import replace_zero_times, sort_names
 from fedcohort.arrays import Bools, Floats, Ints
+from fedcohort.early_stop import stop_margin
 
 ARRIVED = "arrived"
 LATE_ANSWER = "late"  # an answer that came after its round had closed with enough others
@@ -44,6 +46,8 @@ class FederationLog:
         deadlines: The deadline of each round where rounds differ in it, infinite where there was
             none [T]; None if all have the same.
         rejections: Why the server rejected updates, by client, in the words of the journal.
+        grace: Seconds before the deadline at which clients stop, at most a fifth of it; 0 if they
+            work until the deadline.
     """
 
     source: str
@@ -64,6 +68,7 @@ class FederationLog:
     notes: tuple[str, ...] = ()
     deadlines: Floats | None = None
     rejections: Mapping[str, str] = field(default_factory=dict)
+    grace: float = 0.0
 
     @property
     def num_clients(self) -> int:
@@ -101,6 +106,11 @@ class FederationLog:
         if self.deadlines is not None:
             return self.deadlines
         return np.full(self.num_rounds, np.inf if self.deadline is None else self.deadline)
+
+    @cached_property
+    def limit_in_round(self) -> Floats:
+        """Seconds after which clients stopped in each round, infinite if never [T]."""
+        return self.deadline_in_round - stop_margin(self.deadline_in_round, self.grace)
 
     @property
     def longest_deadline(self) -> float | None:
@@ -194,6 +204,7 @@ def make_log(
     available: dict[int, set[str]] | None = None,
     notes: tuple[str, ...] = (),
     deadlines: dict[int, float] | None = None,
+    grace: float = 0.0,
 ) -> FederationLog:
     """Return a log from its questions.
 
@@ -207,6 +218,7 @@ def make_log(
         available: Who could have been asked in each round, by its number.
         notes: What was repaired or left out.
         deadlines: The deadline of each round by its number, where rounds differ in it.
+        grace: Seconds before the deadline at which clients stop.
 
     Raises:
         ValueError: If nobody was asked.
@@ -228,7 +240,7 @@ def make_log(
         deadline = _median(limits)
     positions = np.array([position_of_round[question.round] for question in ordered])
     seconds = np.array([question.seconds for question in ordered], dtype=np.float64)
-    seconds, zero_note = _replace_zero_times(seconds)
+    seconds, zero_note = replace_zero_times(seconds)
     return FederationLog(
         source=source,
         clients=clients,
@@ -247,6 +259,7 @@ def make_log(
         available=_availability(available, rounds, position_of_client),
         notes=(*notes, *zero_note),
         deadlines=limits,
+        grace=grace,
     )
 
 
@@ -262,46 +275,10 @@ def _typical_cohort(round: Ints) -> int:
     return max(1, int(np.median(asked)))
 
 
-def _replace_zero_times(seconds: Floats) -> tuple[Floats, list[str]]:
-    """Return times above 0, and a note if some were 0: a clock of whole seconds writes that.
-
-    Args:
-        seconds: Answer times, at least 0 or nan [n].
-    """
-    is_zero = seconds == 0
-    if not is_zero.any():
-        return seconds, []
-    above = seconds[seconds > 0]
-    if not above.size:
-        note = "All answer times are 0 s: the answers count, their times do not."
-        return np.full(len(seconds), np.nan), [note]
-    half = float(above.min()) / 2
-    note = (
-        f"{is_zero.sum()} answer times are 0 s, less than the clock tells apart: they count as "
-        f"{half:.3g} s, half of the shortest other time."
-    )
-    return np.where(is_zero, half, seconds), [note]
-
-
 def _median(deadlines: Floats) -> float | None:
     """Return the median of the deadlines that are known; None if none is."""
     known = deadlines[np.isfinite(deadlines)]
     return float(np.median(known)) if known.size else None
-
-
-def sort_names(names: set[str]) -> tuple[str, ...]:
-    """Return names in order: whole numbers by value, other names by their letters.
-
-    Examples:
-        >>> sort_names({"10", "9", "edge"})
-        ('9', '10', 'edge')
-    """
-
-    def key(name: str) -> tuple[int, int, str]:
-        is_number = name.isascii() and name.isdigit() and len(name) < 19
-        return (0, int(name), name) if is_number else (1, 0, name)
-
-    return tuple(sorted(names, key=key))
 
 
 def _availability(

@@ -7,10 +7,11 @@ import numpy as np
 from fedcohort.advice.advisor import Advice
 from fedcohort.advice.broken import LEAST_ASKED, MOST_NAMED, broken_clients, describe_broken
 from fedcohort.advice.change import LEAST_ROUNDS as LEAST_FOR_CHANGE
-from fedcohort.advice.change import LEVEL
+from fedcohort.advice.change import LEVEL, TIMES, Change
 from fedcohort.advice.durations import Durations
 from fedcohort.advice.estimates import plain
 from fedcohort.advice.wording import Sentence, count_reasons, number, percent
+from fedcohort.arrays import Ints
 from fedcohort.reports.words import counted
 
 
@@ -161,15 +162,41 @@ def _changing(advice: Advice) -> Sentence:
     if change.is_possible and not change.is_certain:
         text = f"Clients may have changed (p = {change.p_value:.2g}; certain at {LEVEL:g} or less)."
         return Sentence("seen", text, is_said=False, numbers=numbers)
-    if change.position is None or change.first is None or change.last is None:
+    if change.position is None:
         text = f"No change over time is certain (p = {change.p_value:.2f})."
+        if advice.log.deadlines is not None:
+            text += " Only answers were tested, not their times, because deadlines differ."
         return Sentence("seen", text, numbers=numbers)
-    rounds = advice.log.rounds
-    when = f"round {rounds[change.position]} ({rounds[change.first]} to {rounds[change.last]})"
-    text = f"Clients changed at {when}"
+    what = "how long their answers take" if change.kind == TIMES else "how often they answer"
+    text = f"Clients changed at {_when(change, advice.log.rounds)}: {what}"
+    if change.count > 1:
+        text += f". It is change {change.count}, so they may change gradually"
     if advice.used is not advice.log:
         text += (
             f"; everything below rests on the {advice.used.num_rounds} rounds since "
             f"{advice.used.rounds[0]}, of {advice.log.num_rounds} in the log"
         )
+        if change.may_go_on:
+            text += f", and clients may have changed in these, too (p = {change.rest_p_value:.2g})"
+    else:
+        text += (
+            "; the rounds since are too few to rest on, so everything below mixes clients of "
+            "before and after"
+        )
     return Sentence("seen", text + ".", numbers=numbers)
+
+
+def _when(change: Change, rounds: Ints) -> str:
+    """Return the round of a change with its interval, which may have an open end."""
+    at = f"round {rounds[change.position]}"
+    if change.first is None and change.last is None:
+        return f"about {at}, perhaps much earlier or later"
+    if change.last is None and change.first == change.position:
+        return f"{at} or later"
+    if change.last is None:
+        return f"{at} or later ({rounds[change.first]} at the earliest)"
+    if change.first is None and change.last == change.position:
+        return f"{at} or earlier"
+    if change.first is None:
+        return f"{at} or earlier ({rounds[change.last]} at the latest)"
+    return f"{at} ({rounds[change.first]} to {rounds[change.last]})"

@@ -52,7 +52,7 @@ def advice_findings(advice: Advice) -> Findings:
 def _answer(advice: Advice) -> Answer:
     picture = _selector_picture(advice.selector)
     if advice.deadline is not None:
-        picture = _deadline_picture(advice.deadline)
+        picture = _deadline_picture(advice.deadline, advice.used.longest_deadline)
     return Answer(
         sentence=headline(advice),
         basis=caveats(advice),
@@ -66,17 +66,34 @@ def _answer(advice: Advice) -> Answer:
     )
 
 
-def _deadline_picture(found: DeadlineAdvice) -> Chart:
-    """Return answers per minute over the deadline, with the recommended and the present one."""
+def _deadline_picture(found: DeadlineAdvice, longest: float | None) -> Chart:
+    """Return answers per minute over the deadline, with the recommended and the present one.
+
+    Args:
+        found: What other deadlines get.
+        longest: The longest deadline of the log, after which nothing was seen; None if none is.
+    """
     speed = 60 * found.speed
-    lines = [Line("answers per minute", Style(0), found.seconds, speed)]
+    is_seen = found.seconds <= (np.inf if longest is None else longest)
+    last_seen = max(0, int(is_seen.sum()) - 1)
+    seen = slice(0, last_seen + 1)
+    lines = [Line("answers per minute", Style(0), found.seconds[seen], speed[seen])]
+    caption = "Answers per minute with other deadlines, from the recorded rounds played again."
+    if not is_seen.all():
+        unseen = slice(last_seen, None)
+        dashes = Style(0, dash=1)
+        lines.append(Line("estimated", dashes, found.seconds[unseen], speed[unseen]))
+        caption += (
+            f" Beyond {longest:.3g} s, the longest deadline of the log, no answer was recorded: "
+            "the dashed line rests on times of a fitted model."
+        )
     limit = found.shortest_allowed
     if limit > found.seconds[0]:
         ends = np.array([0.0, float(speed.max())])
         lines.append(
             Line(f"{100 * found.keep:.0f} % kept", Style(NEUTRAL), np.full(2, limit), ends)
         )
-    word = "to try" if found.is_better else "best guess"
+    word = "to try" if found.is_worth_a_try else "best guess"
     if found.is_to_set:
         word = "recommended"
     marked = {word: found.best}
@@ -90,8 +107,8 @@ def _deadline_picture(found: DeadlineAdvice) -> Chart:
         id="deadlines",
         title="What a deadline gets",
         caption=(
-            "Answers per minute with other deadlines, from the recorded rounds played again. Left "
-            f"of the line fewer than {100 * found.keep:.0f} % of the answers are kept."
+            f"{caption} Left of the line fewer than {100 * found.keep:.0f} % of the answers are "
+            "kept."
         ),
         x=Axis("deadline in seconds", column="deadline"),
         y=Axis("answers per minute", from_zero=True),

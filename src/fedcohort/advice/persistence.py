@@ -2,7 +2,8 @@
 
 The covariance of two answers of a client, d rounds apart, is modelled as B + A r^d. B is how much
 clients differ for good, A how much of a client's state lasts, and r how fast it is forgotten. The
-intervals come from leaving out one tenth of the rounds after the other.
+intervals come from leaving out one tenth of the rounds after the other. They are at least as
+wide as those of independent answers.
 """
 
 from dataclasses import dataclass, replace
@@ -14,7 +15,8 @@ from fedcohort.advice.estimates import Interval, t975
 from fedcohort.advice.log import FederationLog
 from fedcohort.arrays import Floats
 
-DECAYS = np.concatenate([np.linspace(0.1, 0.9, 17), [0.925, 0.95, 0.965, 0.975, 0.985]])
+# Fine enough that leaving out rounds moves the likeliest decay.
+DECAYS = np.concatenate([np.linspace(0.1, 0.88, 40), np.linspace(0.9, 0.985, 18)])
 PARTS = 10
 LONGEST_GAP = 80
 LEAST_ROUNDS = 20
@@ -68,12 +70,14 @@ class Persistence:
 NONE = Persistence(Interval(0.0, -inf, inf), 0.0, 0.5, 0.5, is_certain=False)
 
 
-def estimate_persistence(log: FederationLog) -> Persistence:
+def estimate_persistence(log: FederationLog, *, has_trend: bool = False) -> Persistence:
     """Return how long failures last.
 
     Args:
         log: The log. Nothing is said of one with fewer than 20 rounds, with hardly a client that
             was asked twice, or in which every client always answers or never does.
+        has_trend: Whether all clients may answer more and more often, or less and less. Such a
+            trend looks like failures that last, unless it is left out.
     """
     rate = float(log.arrived.mean())
     nothing = replace(NONE, mean_rate=rate)
@@ -82,27 +86,43 @@ def estimate_persistence(log: FederationLog) -> Persistence:
     # If no client ever changes, how clients differ explains everything.
     if log.num_rounds < LEAST_ROUNDS or not varies.any():
         return nothing
-    products, pairs = _products(log, rate)
+    level = _trend(log) if has_trend else np.full(log.num_rounds, rate)
+    products, pairs = _products(log, level)
     pairs_without = pairs.sum() - pairs.sum(axis=1)
     if pairs.sum() < LEAST_PAIRS or not pairs_without.all():
         return nothing
 
-    correlation, share, decay = _fit(products.sum(axis=0), pairs.sum(axis=0), rate)
+    fit = _fit(products.sum(axis=0), pairs.sum(axis=0), rate)
     left_out = []
     for part in range(PARTS):
         kept = np.arange(PARTS) != part
-        left_out.append(_fit(products[kept].sum(axis=0), pairs[kept].sum(axis=0), rate)[0])
+        part_fit = _fit(products[kept].sum(axis=0), pairs[kept].sum(axis=0), rate)
+        left_out.append(part_fit.correlation)
     deviations = np.array(left_out) - np.mean(left_out)
     error = sqrt((PARTS - 1) / PARTS * float((deviations**2).sum()))
-    margin = t975(PARTS - 1) * error
-    interval = Interval(correlation, correlation - margin, correlation + margin).within(-1.0, 1.0)
-    return Persistence(interval, share, decay, rate, is_certain=interval.is_above(0.0))
+    # The likeliest decay may be the same whatever is left out, which would look like no error.
+    margin = t975(PARTS - 1) * max(error, fit.least_error)
+    low = fit.correlation - margin
+    high = fit.correlation + margin
+    interval = Interval(fit.correlation, low, high).within(-1.0, 1.0)
+    return Persistence(interval, fit.share, fit.decay, rate, is_certain=interval.is_above(0.0))
 
 
-def _products(log: FederationLog, rate: float) -> tuple[Floats, Floats]:
-    """Return sums of products of answers and their numbers, by tenth of the log and distance."""
+def _trend(log: FederationLog) -> Floats:
+    """Return the straight line through the answers of all clients over the rounds [T]."""
+    slope, start = np.polyfit(log.round, log.arrived.astype(np.float64), deg=1)
+    return np.asarray(start + slope * np.arange(log.num_rounds))
+
+
+def _products(log: FederationLog, level: Floats) -> tuple[Floats, Floats]:
+    """Return sums of products of answers and their numbers, by tenth of the log and distance.
+
+    Args:
+        log: The log.
+        level: What is subtracted from the answers of each round [T].
+    """
     asked, arrived, _ = log.tables()
-    centred = np.where(asked, arrived - rate, 0.0)
+    centred = np.where(asked, arrived - level[:, None], 0.0)
     longest = min(LONGEST_GAP, log.num_rounds // 2)
     part = np.arange(log.num_rounds) * PARTS // log.num_rounds
     products = np.zeros((PARTS, longest + 1))
@@ -115,30 +135,52 @@ def _products(log: FederationLog, rate: float) -> tuple[Floats, Floats]:
     return products, pairs
 
 
-def _fit(products: Floats, pairs: Floats, rate: float) -> tuple[float, float, float]:
-    """Return the correlation of successive rounds, the share A and the decay r."""
+@dataclass(frozen=True)
+class _Fit:
+    """The likeliest covariances.
+
+    Attributes:
+        correlation: Correlation of successive rounds, within -1 and 1.
+        share: The share A of the variance within a client.
+        decay: The decay r.
+        least_error: Standard error of the correlation if answers were independent.
+    """
+
+    correlation: float
+    share: float
+    decay: float
+    least_error: float
+
+
+def _fit(products: Floats, pairs: Floats, rate: float) -> _Fit:
+    """Return the B, A and r of least squares; for each r of `DECAYS`, B and A are a line."""
     gaps = np.flatnonzero(pairs > 0)
-    weights = pairs[gaps]
-    covariance = products[gaps] / weights
-    best = (inf, 0.0, 0.5, 0.0)
-    for decay in DECAYS:
-        falling = decay**gaps
-        mean_falling = np.average(falling, weights=weights)
-        mean_covariance = np.average(covariance, weights=weights)
-        spread = np.average((falling - mean_falling) ** 2, weights=weights)
-        slope = 0.0
-        if spread > 0:
-            joint = (falling - mean_falling) * (covariance - mean_covariance)
-            slope = float(np.average(joint, weights=weights) / spread)
-        between = mean_covariance - slope * mean_falling
-        if between < 0:  # clients cannot differ by less than nothing
-            between = 0.0
-            slope = float(np.average(falling * covariance, weights=weights))
-            slope /= float(np.average(falling**2, weights=weights))
-        errors = np.average((covariance - between - slope * falling) ** 2, weights=weights)
-        if errors < best[0]:
-            best = (float(errors), slope, float(decay), float(between))
-    _, slope, decay, between = best
-    within = max(rate * (1 - rate) - between, 1e-6)
-    share = float(np.clip(slope / within, -1.0, 1.0))
-    return share * decay, max(0.0, share), decay
+    total = pairs[gaps].sum()
+    weights = pairs[gaps] / total
+    covariance = products[gaps] / pairs[gaps]
+
+    falling = DECAYS[:, None] ** gaps
+    mean_falling = falling @ weights
+    mean_covariance = covariance @ weights
+    centred = falling - mean_falling[:, None]
+    spread = centred**2 @ weights
+    joint = (centred * (covariance - mean_covariance)) @ weights
+    slope = np.divide(joint, spread, out=np.zeros(len(DECAYS)), where=spread > 0)
+    between = mean_covariance - slope * mean_falling
+
+    # Clients cannot differ by less than nothing.
+    through_zero = (falling * covariance) @ weights / (falling**2 @ weights)
+    slope = np.where(between < 0, through_zero, slope)
+    between = np.maximum(between, 0.0)
+    errors = (covariance - between[:, None] - slope[:, None] * falling) ** 2 @ weights
+
+    best = int(errors.argmin())
+    decay = float(DECAYS[best])
+    within = max(rate * (1 - rate) - float(between[best]), 1e-6)
+    share = float(slope[best]) / within
+    return _Fit(
+        correlation=float(np.clip(share * decay, -1.0, 1.0)),
+        share=float(np.clip(share, 0.0, 1.0)),
+        decay=decay,
+        least_error=decay / sqrt(max(float(spread[best] * total), 1.0)),
+    )

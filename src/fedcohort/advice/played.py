@@ -210,6 +210,8 @@ def play_rows(
             question.status = ARRIVED if arrived else "lost"
             if times is not None and arrived:
                 question.seconds = float(times[client])
+            if not arrived and deadline is None:
+                question.late = 0.0  # without a deadline nobody is late
             questions.append(question)
     names = tuple(str(client) for client in range(num_clients))
     return make_log(

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedcohort.advice.estimates import Interval, from_draws, log_gamma
+from fedcohort.advice.estimates import Interval, from_draws
 from fedcohort.advice.log import FederationLog
 from fedcohort.advice.persistence import Persistence
+from fedcohort.advice.special_functions import log_gamma
 from fedcohort.arrays import Floats
 
 MEANS = np.linspace(0.01, 0.99, 50)

@@ -9,7 +9,8 @@ selector would ask i with probability q_it. With w_it = q_it / p_it, its answers
 
 where m_i is the client's rate in the other half of the rounds, shrunk towards the others. The
 selector learns from the recorded rounds, so q_it depends on earlier rounds alone, and the first and
-the last estimate have no bias. A round's answers must not depend on who else is asked.
+the last estimate have no bias. A round's answers must not depend on who else is asked. Selectors
+that would learn something else from the recorded cohorts than from their own are refused.
 """
 
 from collections.abc import Sequence
@@ -34,6 +35,7 @@ from fedcohort.lab.config_checks import check_needs_no_training
 from fedcohort.memory import check_memory
 from fedcohort.rng import stream
 from fedcohort.selection.base import BaseSelector
+from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.protocol import Cohort, Outcome
 from fedcohort.selection.random import Random
 from fedcohort.selection.registry import Federation, make_selector
@@ -96,7 +98,8 @@ def replay(log: FederationLog, selectors: Sequence[str], seed: int = 0) -> list[
 
     Args:
         log: The log, with inclusion probabilities.
-        selectors: Names of selectors that need neither training nor known rates.
+        selectors: Names of selectors that need neither training nor known rates, and learn
+            nothing or as E3CS does.
         seed: Seed of selectors and resamples.
 
     Raises:
@@ -163,7 +166,7 @@ def asking_probabilities(log: FederationLog, name: str, seed: int = 0) -> Floats
         seed: Its seed.
 
     Raises:
-        ValueError: If the selector needs more than a log has.
+        ValueError: If the selector needs more than a log has, or learns from who was asked.
     """
     federation = Federation(
         log.num_clients, log.cohort, rng=seed, horizon=log.num_rounds, deadline=log.deadline
@@ -172,6 +175,7 @@ def asking_probabilities(log: FederationLog, name: str, seed: int = 0) -> Floats
     check_needs_no_training(name, selector)
     if not isinstance(selector, BaseSelector) or selector.needs_seconds:
         raise ValueError(f"selector must need no times to be replayed, got {name!r}")
+    _check_learning(name, selector)
 
     starts = np.searchsorted(log.round, np.arange(log.num_rounds + 1))
     table = np.zeros((log.num_rounds, log.num_clients))
@@ -189,6 +193,21 @@ def asking_probabilities(log: FederationLog, name: str, seed: int = 0) -> Floats
         recorded = Cohort(round, log.client[rows], log.inclusion[rows])
         selector.learn(Outcome(recorded, log.arrived[rows]))
     return table
+
+
+def _check_learning(name: str, selector: BaseSelector) -> None:
+    """Refuse selectors that would learn from whom the log asked, not from whom they ask.
+
+    E3CS divides what it learns by the recorded probabilities, so that on average it learns the same
+    whoever asks. Counts of asks and answers, or rounds since the last answer, are those of the
+    recorded selector.
+    """
+    learns = type(selector).learn is not BaseSelector.learn
+    if learns and not isinstance(selector, E3CS):
+        raise ValueError(
+            "selector must learn nothing, or weight answers by their probabilities as E3CS does, "
+            f"to be replayed, got {name!r}: it would learn from the recorded cohorts, not its own"
+        )
 
 
 def _other_half_rates(log: FederationLog, block: int, rng: np.random.Generator) -> Floats:

@@ -58,7 +58,9 @@ def world_size(clients: int, rounds: int) -> tuple[int, int]:
 
 
 def can_play(name: str, clients: int, cohort: int, rates: Floats | None = None) -> bool:
-    """Return whether a selector of this name is known and needs no training, times or data.
+    """Return whether a selector of this name can be compared with others.
+
+    It must be known, need no training, times or data, and ask as many clients as others do.
 
     Args:
         name: Name of a selector, from a log.
@@ -70,10 +72,29 @@ def can_play(name: str, clients: int, cohort: int, rates: Floats | None = None) 
         return False
     federation = Federation(clients, cohort, rng=[0], horizon=1, success_rates=rates)
     try:
-        check_needs_no_training(name, make_selector(name, federation))
+        selector = make_selector(name, federation)
+        check_needs_no_training(name, selector)
     except ValueError:
         return False
-    return True
+    return selector.cohort_size == cohort
+
+
+def asks_as_many(name: str, clients: int, cohort: int, rates: Floats | None = None) -> bool:
+    """Return whether a selector asks as many clients as it is told to.
+
+    One that asks more gets more answers, which says nothing about whom it asks.
+
+    Args:
+        name: Name of a selector.
+        clients: Number of clients.
+        cohort: Clients asked per round.
+        rates: Rates [K], for selectors that know them.
+
+    Raises:
+        ValueError: If there is no such selector, or it needs what is not known.
+    """
+    federation = Federation(clients, cohort, rng=[0], horizon=1, success_rates=rates)
+    return make_selector(name, federation).cohort_size == cohort
 
 
 def play_selectors(

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedcohort.advice.estimates import Interval, more_rounds, normal_tail
+from fedcohort.advice.estimates import Interval, more_rounds
 from fedcohort.advice.gains import gain_between, mean_and_doubt, played_difference
-from fedcohort.advice.selector_play import Played, can_play, play_selectors
+from fedcohort.advice.selector_play import Played, asks_as_many, can_play, play_selectors
+from fedcohort.advice.special_functions import normal_tail
 from fedcohort.arrays import Bools, Floats
 
 CANDIDATES = (
@@ -28,6 +29,7 @@ CANDIDATES = (
 UNIFORM = "random"
 FAIR = 0.4  # share of its fair share that every fifth of the clients must be asked
 TOLERANCE = 0.05
+WORTH = 0.01  # share of the answers that a change of the selector must gain at least
 Z95 = 1.6449  # 95 % quantile of the normal distribution
 RISK = 0.05  # the largest chance of losing more than 5 % with which something is said
 
@@ -49,9 +51,12 @@ class SelectorAdvice:
         loss: How much it may lose against the best, at 95 % confidence.
         risk: Chance that it loses more than 5 %, in the world where that is larger.
         may_have_changed: Whether clients may have changed during the log.
-        is_said: Whether the risk is at most 5 %, and clients have not changed.
+        is_said: Whether the risk is at most 5 %, clients have not changed, and the best is that of
+            the log or gets more answers in both worlds for certain.
         more_rounds: Rounds that would tell; None if it is said or cannot be known.
         fair: Share of its fair share that every fifth of the clients must be asked.
+        left_out: Selectors that ask another number of clients, so that their answers cannot be
+            compared.
     """
 
     rounds: int
@@ -69,6 +74,20 @@ class SelectorAdvice:
     is_said: bool
     more_rounds: int | None
     fair: float
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """All selectors that were compared, uniform selection first."""
+        return tuple(self.fitted)
+
+    @property
+    def runner_up(self) -> str | None:
+        """The fair selector with the most answers after the recommended one; None if none is."""
+        others = [name for name in self.fitted if name != self.best and self.is_fair(name)]
+        if not others:
+            return None
+        return max(others, key=lambda name: float(self.fitted[name].arrivals.mean()))
 
     def is_fair(self, name: str) -> bool:
         """Return whether a selector asks every fifth of the clients often enough."""
@@ -97,7 +116,10 @@ def advise_selector(
 ) -> SelectorAdvice:
     """Return which selector to use.
 
-    A selector is recommended instead of the present one only if it gets more answers.
+    A selector is recommended instead of the present one, or of uniform selection if that is
+    unknown or unfair, only if it gets at least 1 % more answers, and more for certain as far as
+    the clients' rates are known.
+    Selectors that ask another number of clients are left out.
 
     Args:
         fitted: Who would answer in the fitted world [T, S, K].
@@ -111,9 +133,14 @@ def advise_selector(
             that of tomorrow.
         present: The selector that chose so far, which is played too; None if it is unknown.
     """
-    if present is not None and not can_play(present, fitted.shape[-1], cohort, rates):
+    clients = fitted.shape[-1]
+    if present is not None and not can_play(present, clients, cohort, rates):
         present = None
-    names = tuple(dict.fromkeys((UNIFORM, *names, *([present] if present else []))))
+    left_out = [name for name in names if not asks_as_many(name, clients, cohort, rates)]
+    compared = [UNIFORM, *(name for name in names if name not in left_out)]
+    if present is not None:
+        compared.append(present)
+    names = tuple(dict.fromkeys(compared))
     in_both = play_selectors(np.concatenate([fitted, resampled], axis=1), cohort, names, rates)
     runs = fitted.shape[1]
     in_fitted = {name: played.part(slice(None, runs)) for name, played in in_both.items()}
@@ -123,8 +150,9 @@ def advise_selector(
     rival = UNIFORM
     if present is not None and in_fitted[present].least_asked >= fair:
         rival = present
-    if best != rival and not played_difference(in_fitted, best, rival).is_above(0.0):
+    if best != rival and not _is_worth_it(in_fitted, best, rival):
         best = rival
+    is_certain = best == rival or gain_between(in_resampled, best, rival).is_above(0.0)
 
     risks = []
     losses = []
@@ -136,7 +164,7 @@ def advise_selector(
     two = played_difference(in_resampled, best, UNIFORM)
     overlaps = one.low <= two.high and two.low <= one.high
     loss = max(losses)
-    is_said = max(risks) <= RISK and not may_have_changed
+    is_said = max(risks) <= RISK and is_certain and not may_have_changed
     return SelectorAdvice(
         rounds=len(fitted),
         fitted=in_fitted,
@@ -153,7 +181,14 @@ def advise_selector(
         is_said=is_said,
         more_rounds=None if is_said else _missing_rounds(log_rounds, loss, may_have_changed),
         fair=fair,
+        left_out=tuple(left_out),
     )
+
+
+def _is_worth_it(played: Mapping[str, Played], one: str, other: str) -> bool:
+    """Return whether one selector gets more than another for certain, and at least 1 % more."""
+    gain = gain_between(played, one, other)
+    return gain.is_above(0.0) and gain.value >= WORTH * float(played[other].arrivals.mean())
 
 
 def _missing_rounds(rounds: int, loss: float, may_have_changed: bool) -> int | None:

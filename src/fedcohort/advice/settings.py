@@ -10,11 +10,16 @@ from fedcohort.advice.broken import broken_clients
 from fedcohort.advice.durations import Durations
 from fedcohort.advice.log import FederationLog
 from fedcohort.advice.persistence import Persistence
+from fedcohort.advice.special_functions import normal_tail
+from fedcohort.advice.together import Together
 from fedcohort.arrays import Floats
 from fedcohort.files import to_toml
 from fedcohort.lab.config import ComparisonConfig
 
 MOST_CLIENTS = 200  # of a comparison; the data of a small data set would not suffice for more
+MOST_CLASSES = 5  # of clients that answer alike
+LEAST_CORRELATION = 0.01  # worth a remark
+ALIKE = 0.01  # rates that differ by less are one
 MOST_NAMED = 3
 DATASET = "digits"
 MODEL = "mlp"
@@ -35,12 +40,13 @@ def comparison_settings(
 ) -> dict[str, Any]:
     """Return settings of a comparison in a world like that of the log.
 
-    Clients are sorted by their rates. More than 200 are represented by 200, with a cohort that is
-    the same share of them.
+    Clients are sorted by their rates and put into at most five classes of equal size, each with
+    its mean rate. More than 200 clients are represented by 200, with a cohort that is the same
+    share of them.
 
     Args:
         log: The log.
-        rates: How often each client answers in time [K].
+        rates: How often each client answers in time with the given deadline [K].
         persistence: How long failures last.
         durations: How long answers take; None leaves times out.
         selectors: Selectors to compare.
@@ -49,12 +55,15 @@ def comparison_settings(
         deadline: Deadline in seconds; None leaves times out.
     """
     own = np.sort(rates)
-    has_times = durations is not None and deadline is not None
-    if durations is not None and has_times:
-        own = np.sort(durations.answers)  # the deadline takes its part on top
+    times: dict[str, Any] = {}
+    if durations is not None and deadline is not None:
+        times = _times(durations, deadline)
+        score = np.log(deadline / times["seconds_per_epoch"]) / max(times["jitter"], 1e-9)
+        # The deadline takes its part on top, and `rates` are what is left when it has.
+        own = own / (1 - normal_tail(score))
     clients = min(log.num_clients, MOST_CLIENTS)
     places = np.linspace(0, len(own) - 1, clients).round().astype(int)
-    shares = np.clip(own[places], 0.01, 0.99).round(3)
+    shares = _class_means(np.clip(own[places], 0.01, 0.99))
     settings: dict[str, Any] = {
         "dataset": DATASET,
         "model": MODEL,
@@ -72,21 +81,23 @@ def comparison_settings(
         wanted = persistence.off_rounds + persistence.on_rounds
         settings["world"] = "markov"
         settings["world_options"] = (f"cycle={ceil(max(wanted, 1.01 / rarest))}",)
-    if durations is not None and has_times:
-        settings["epochs"] = (1,)
-        settings["seconds_per_epoch"] = float(f"{np.exp(np.median(durations.log_median)):.4g}")
-        settings["jitter"] = float(f"{_total_spread(durations):.3g}")
-        settings["deadline"] = float(f"{deadline:.4g}")
+    settings.update(times)
     ComparisonConfig.from_dict(settings)  # what we hand out must be accepted
     return settings
 
 
-def settings_text(settings: dict[str, Any], log: FederationLog, enough: int | None = None) -> str:
+def settings_text(
+    settings: dict[str, Any],
+    log: FederationLog,
+    together: Together,
+    enough: int | None = None,
+) -> str:
     """Return settings as TOML, with a comment that says where they come from.
 
     Args:
         settings: Settings of a comparison.
         log: The log that they were made from.
+        together: Whether clients fail together, which the settings leave out.
         enough: Answers at which a round should close; None waits for all.
     """
     lines = [
@@ -94,10 +105,15 @@ def settings_text(settings: dict[str, Any], log: FederationLog, enough: int | No
     ]
     lines.append("# `fedcohort compare --config settings.toml`. Put in your own dataset and model.")
     if settings["clients"] < log.num_clients:
-        lines.append(f"# {settings['clients']} clients stand for {log.num_clients}.")
+        lines.append(f"# {settings['clients']} clients stand for {log.num_clients:,}.")
     broken = [_one_line(log.clients[place]) for place in broken_clients(log)]
     if broken:
         lines.append(f"# Among the lowest rates: {_few(broken)}, whose updates were all rejected.")
+    if together.is_certain and together.correlation.value >= LEAST_CORRELATION:
+        lines.append(
+            "# Left out: clients of the log fail together (correlation within a round "
+            f"{together.correlation.value:.2f})."
+        )
     if enough is not None:
         lines.append(f"# `compare` waits for all clients; only Flower closes with answer {enough}.")
     return "\n".join(lines) + "\n" + to_toml(settings)
@@ -150,6 +166,26 @@ def flower_snippet(
     if enough is not None:
         lines.insert(8, f"    enough={enough},  # a round closes with this many valid answers")
     return "\n".join(lines) + "\n"
+
+
+def _times(durations: Durations, deadline: float) -> dict[str, Any]:
+    """Return the settings of times; `compare` has one median for all clients."""
+    median = float(np.exp(np.median(durations.log_median)))
+    return {
+        "epochs": (1,),
+        "seconds_per_epoch": float(f"{median:.4g}"),
+        "jitter": float(f"{_total_spread(durations):.3g}"),
+        "deadline": float(f"{deadline:.4g}"),
+    }
+
+
+def _class_means(rates: Floats) -> Floats:
+    """Return the mean rates of classes of similar clients, the lowest first."""
+    number = min(MOST_CLASSES, len(rates))
+    if rates[-1] - rates[0] < ALIKE:
+        number = 1
+    classes = np.array_split(rates, number)  # as `class_of` makes them
+    return np.array([one.mean() for one in classes]).round(3)
 
 
 def _total_spread(durations: Durations) -> float:

@@ -1,16 +1,26 @@
 """The advice in sentences, each with the numbers that it rests on."""
 
+from math import isnan
+
 import numpy as np
 
 from fedcohort.advice.advisor import Advice
 from fedcohort.advice.cohort import CONFIDENCE
 from fedcohort.advice.durations import LEAST_ANSWERS
 from fedcohort.advice.estimates import plain
-from fedcohort.advice.headline import describe_gain, present_deadline, to_keep, why_unsure
+from fedcohort.advice.headline import (
+    describe_gain,
+    describe_stopped,
+    describe_too_few,
+    present_deadline,
+    to_keep,
+    why_unsure,
+)
 from fedcohort.advice.observations import describe_log
 from fedcohort.advice.rules import FOUND, MEMORY_STUDY, STUDY
 from fedcohort.advice.selectors import UNIFORM, SelectorAdvice
 from fedcohort.advice.wording import Sentence, number
+from fedcohort.reports.words import counted, listed
 
 SELECTION_STUDY = (
     "What that does to the accuracy cannot be said from a log: in our study no selector was ahead "
@@ -39,41 +49,47 @@ def _deadline(advice: Advice) -> Sentence:
         f"{found.arrivals[place]:.1f} answers per round of {found.length[place]:.3g} s, "
         f"{100 * found.kept[place]:.0f} % of all that would ever come"
     )
+    if found.stops_before:
+        got += f", with clients of Flower that stop {found.stops_before:.2g} s before the deadline"
     rounds = advice.used.num_rounds
     present = present_deadline(advice)
     if found.is_beyond and advice.used.longest_deadline is not None:
         text = (
             f"The best deadline cannot be said from {rounds} rounds: {found.best:.3g} s looks best "
             f"({got}), but answers after {advice.used.longest_deadline:.3g} s were never seen. A "
-            "few rounds with a longer deadline would tell."
+            f"few rounds with a longer deadline would tell.{describe_too_few(found)}"
         )
         return Sentence("deadline", text, False, numbers)
+    doubt = f"the chance that it loses more than 5 % against the best is {100 * found.risk:.0f} %"
+    if found.is_mixed:
+        doubt = "clients changed during these rounds"
     if not found.is_said and found.is_better:
         text = (
             f"{describe_gain(found, present)}: try it. Whether it is the best cannot be "
-            f"said from {rounds} rounds (the chance that it loses more than 5 % against the best "
-            f"is {100 * found.risk:.0f} %{_more(found.more_rounds)}). It gets {got}; the slowest "
-            f"client keeps {100 * found.least_kept:.0f} % of its answers."
+            f"said from {rounds} rounds ({doubt}{_more(found.more_rounds)}). It gets {got}; the "
+            f"slowest client keeps {100 * found.least_kept:.0f} % of its answers."
         )
         return Sentence("deadline", text, False, numbers)
     if not found.is_said:
         text = (
             f"The best deadline cannot be said from {rounds} rounds{_more(found.more_rounds)}. The "
-            f"best guess is {found.best:.3g} s ({got}); the chance that it loses more than 5 % "
-            f"against the best is {100 * found.risk:.0f} %."
+            f"best guess is {found.best:.3g} s ({got}); {doubt}.{describe_too_few(found)}"
         )
         return Sentence("deadline", text, False, numbers)
     if found.present is None:
         return Sentence(
             "deadline", f"Set the deadline to {found.best:.3g} s: {got}.", numbers=numbers
         )
-    if not found.is_better:
+    if not found.is_worth_a_try:
         text = f"Keep {to_keep(advice)}: no other gets more answers per second for certain."
         guess = f"The best guess is {found.best:.3g} s:"
         if found.best == found.present:
             guess = "It gets"
         text += f" {guess} {got}."
         return Sentence("deadline", text, numbers=numbers)
+    if not found.is_better:
+        text = f"Set the deadline to {found.best:.3g} s instead of {present}: {got}."
+        return Sentence("deadline", f"{text}{describe_too_few(found)}", numbers=numbers)
     text = (
         f"Set the deadline to {found.best:.3g} s instead of {present}: {got}. The "
         f"present one costs {100 * (1 - 1 / found.gain.value):.0f} % of the answers per second "
@@ -87,24 +103,27 @@ def _no_deadline(advice: Advice) -> Sentence:
     """Return why no deadline can be recommended."""
     used = advice.used
     known = int(np.isfinite(used.seconds).sum())
-    stopped = int((used.late == 1).sum())
+    stopped = describe_stopped(advice)
+    if known >= LEAST_ANSWERS:
+        text = (
+            "A deadline cannot be recommended: clients did not answer, and the log does not say "
+            "how long the server waited for them. Give the present deadline with --deadline."
+        )
+        return Sentence("deadline", text, False, {"answers": known, "needed": LEAST_ANSWERS})
     text = (
         f"A deadline cannot be recommended: {known} answers have a time, and at least "
         f"{LEAST_ANSWERS} must. More rounds with times would tell; a federation that is "
         "described needs --seconds."
     )
-    if stopped > len(used.round) / 2 and used.deadline is not None:
-        text += (
-            f" But {stopped} of {len(used.round)} clients were still at work at the deadline "
-            f"of {used.deadline:.3g} s: try a longer one first."
-        )
+    if stopped and used.deadline is not None:
+        text += f" But {stopped} of {used.deadline:.3g} s: try a longer one first."
     return Sentence("deadline", text, False, {"answers": known, "needed": LEAST_ANSWERS})
 
 
 def _cohort(advice: Advice) -> list[Sentence]:
     found = advice.cohort
     numbers = plain(vars(found))
-    answers = "1 answer" if found.needed == 1 else f"{found.needed} answers"
+    answers = counted(found.needed, "answer")
     now = f"{100 * found.enough_now:.0f} % of the rounds had at least {answers}"
     if found.ask is None and found.enough_now >= CONFIDENCE:
         text = (
@@ -115,21 +134,27 @@ def _cohort(advice: Advice) -> list[Sentence]:
     if found.ask is None:
         text = f"{now}. Nine rounds of ten cannot have as many, even if all clients are asked."
         return [Sentence("cohort", text, numbers=numbers)]
+    with_deadline = ""
+    if found.deadline is not None and found.deadline != advice.used.deadline:
+        with_deadline = f" with the deadline of {found.deadline:.3g} s"
+    on = f"Go on asking {counted(found.present, 'client')}"
     if found.is_wanted and found.ask == found.present:
         text = (
-            f"Go on asking {found.ask} clients: nine rounds of ten have at least {answers}, and "
-            f"{found.wasted:.1f} more than needed on average. Now {now}."
+            f"{on}: nine rounds of ten have at least {answers}{with_deadline}, and "
+            f"{found.wasted:.1f} more than needed on average. Until now {now}."
         )
     elif found.is_wanted:
         text = (
-            f"Ask {found.ask} clients instead of {found.present}: nine rounds of ten then have at "
-            f"least {answers}, and {found.wasted:.1f} more than needed on average. "
-            f"Now {now}."
+            f"Ask {counted(found.ask, 'client')} instead of {found.present}: nine rounds of ten "
+            f"then have at least {answers}{with_deadline}, and {found.wasted:.1f} more than needed "
+            f"on average. Until now {now}."
         )
+    elif found.enough_now >= CONFIDENCE:
+        text = f"{on}: {now}. --needed says how many you want."
     else:
         text = (
-            f"Go on asking {found.present} clients: {now}, which is about the mean. If nine rounds "
-            f"of ten must have {found.needed}, ask {found.ask}; --needed says how many you want."
+            f"{on}: {now}, which is about the mean. If nine rounds of ten must have "
+            f"{found.needed}{with_deadline}, ask {found.ask}; --needed says how many you want."
         )
     said = [Sentence("cohort", text, numbers=numbers)]
     if found.saves_time:
@@ -180,7 +205,14 @@ def _selector(advice: Advice) -> list[Sentence]:
             f"of the clients that it asks least is asked {best.least_asked:.2f} of its fair share."
         )
     said = [Sentence("selector", text, found.is_said, numbers)]
-    if not found.agrees:
+    if found.left_out:
+        names = listed([f"`{name}`" for name in found.left_out])
+        text = (
+            f"{names} cannot be compared: a selector that asks more clients gets more answers "
+            "whomever it asks. How many to ask is said under Cohort."
+        )
+        said.append(Sentence("selector", text, is_said=False))
+    if not found.agrees and found.best != found.present:
         text = (
             "The two ways disagree: trust the gain no further than the smaller of them, and try "
             "it before you rely on it."
@@ -211,11 +243,13 @@ def _against_present(found: SelectorAdvice) -> str:
 def _best_guess(found: SelectorAdvice) -> str:
     """Return the best guess, compared with the selector that runs or else with uniform."""
     answers = f"{found.fitted[found.best].arrivals.mean():.2f} answers per round"
+    others = "no other gets more for certain"
     if found.best == UNIFORM:
-        return f"The best guess is uniform selection (`{UNIFORM}`, {answers})."
+        verb = "Keep uniform selection" if found.present == UNIFORM else "Select uniformly"
+        return f"{verb} until then (`{UNIFORM}`, {answers}): {others}."
     if found.best == found.present:
-        uniform = found.fitted[UNIFORM].arrivals.mean()
-        return f"Keep `{found.best}` ({answers}; uniform selection would get {uniform:.2f})."
+        uniform = f"uniform selection would get {found.fitted[UNIFORM].arrivals.mean():.2f}"
+        return f"Keep `{found.best}` until then ({answers}; {uniform}): {others}."
     rival = "uniform selection"
     if found.present not in (None, UNIFORM):
         rival = f"`{found.present}`, which runs now"
@@ -227,7 +261,8 @@ def _rule(advice: Advice) -> list[Sentence]:
     rule = advice.rule
     cost = "one model per client"
     if rule.memory_bytes is not None:
-        cost = f"{rule.memory_bytes / 1e6:,.0f} MB for {advice.used.num_clients} clients"
+        clients = counted(advice.used.num_clients, "client")
+        cost = f"{rule.memory_bytes / 1e6:,.0f} MB for {clients}"
     first = f"Aggregate with `{rule.best}`. {STUDY}"
     second = f"{MEMORY_STUDY} It costs the server {cost}."
     return [
@@ -239,9 +274,10 @@ def _rule(advice: Advice) -> list[Sentence]:
 def _training(advice: Advice) -> list[Sentence]:
     said = []
     for row in advice.training:
+        spread = "" if isnan(row["sd"]) else f" ± {row['sd']:.3f}"
         text = (
             f"Trained on {row['partition']} data, `{row['selector']}` with `{row['aggregation']}` "
-            f"ends at {row['final']:.3f} ± {row['sd']:.3f} accuracy."
+            f"ends at {row['final']:.3f}{spread} accuracy."
         )
         said.append(Sentence("training", text, numbers=plain(row)))
     return said

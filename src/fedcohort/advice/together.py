@@ -8,6 +8,8 @@ from fedcohort.advice.estimates import UNKNOWN, Interval, ratio_interval, sum_by
 from fedcohort.advice.log import FederationLog
 from fedcohort.arrays import Floats
 
+LEAST = 0.005  # a smaller correlation changes nothing, and shrunk rates may feign one
+
 
 @dataclass(frozen=True)
 class Together:
@@ -15,7 +17,7 @@ class Together:
 
     Attributes:
         correlation: Mean correlation of two clients that are asked in the same round.
-        is_certain: Whether clients fail together for certain.
+        is_certain: Whether clients fail together for certain, by more than next to nothing.
     """
 
     correlation: Interval
@@ -31,12 +33,20 @@ def estimate_together(log: FederationLog, rates: Floats, weights: Floats, block:
         weights: Resamples of the rounds [B, T].
         block: Rounds per block of the resamples.
     """
-    if log.arrived.all() or not log.arrived.any():
-        return Together(UNKNOWN, is_certain=False)  # without two outcomes nothing can differ
-    own = np.clip(rates[log.client], 0.02, 0.98)
-    scores = (log.arrived - own) / np.sqrt(own * (1 - own))
+    asked = log.asked_of_client
+    answered = log.arrived_of_client
+    varies = (answered > 0) & (answered < asked)
+    # A client that always or never answers shares its luck with nobody.
+    counts = varies[log.client]
+    if not counts.any():
+        return Together(UNKNOWN, is_certain=False)
+    own = rates[log.client]
+    scale = np.clip(own, 0.02, 0.98)
+    scores = counts * (log.arrived - own) / np.sqrt(scale * (1 - scale))
     sums = sum_by(log.round, scores, log.num_rounds)
     squares = sum_by(log.round, scores**2, log.num_rounds)
-    pairs = log.asked_in_round * (log.asked_in_round - 1)
+    in_round = sum_by(log.round, counts, log.num_rounds)
+    pairs = in_round * (in_round - 1)
     correlation = ratio_interval(sums**2 - squares, pairs, weights, block).within(-1.0, 1.0)
-    return Together(correlation, is_certain=correlation.is_above(0.0))
+    is_certain = correlation.is_above(0.0) and correlation.value >= LEAST
+    return Together(correlation, is_certain=is_certain)

@@ -19,12 +19,12 @@ def train(
     data: Path | None = None,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> Advice:
-    """Return the advice with what the recommended selector and uniform selection learn.
+    """Return the advice with what its selectors learn.
 
     Args:
         advice: The advice.
         folder: Run folder of the comparison; a finished one with the same settings is only read.
-        changes: Settings of the comparison that differ: dataset, model, rounds.
+        changes: Settings of the comparison that differ: dataset, model, selectors, rounds, seeds.
         data: Folder with data sets.
         on_progress: Called with a few words, the rounds done and the rounds in all.
     """
@@ -35,6 +35,6 @@ def train(
     return replace(
         advice,
         settings=settings,
-        settings_toml=settings_text(settings, advice.used, advice.cohort.enough),
+        settings_toml=settings_text(settings, advice.used, advice.together, advice.cohort.enough),
         training=rows,
     )

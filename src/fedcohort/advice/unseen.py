@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcohort.advice.durations import Counts, Durations, count_times
-from fedcohort.advice.estimates import log_gamma, normal_tail
 from fedcohort.advice.log import FederationLog
+from fedcohort.advice.special_functions import log_gamma, normal_tail
 from fedcohort.arrays import Floats, Ints
 
 MOST_FITTED = 150  # clients that decide the shared numbers

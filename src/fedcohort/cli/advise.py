@@ -70,11 +70,11 @@ def advise(
     from fedcohort.advice.page import advice_findings
     from fedcohort.advice.selectors import CANDIDATES
     from fedcohort.advice.training import train
-    from fedcohort.files import check_folder, write_json, write_text
+    from fedcohort.files import write_json, write_text
     from fedcohort.reports.html.page import write_page
 
     if out is not None:
-        check_folder("out", out)
+        _check_out(out)
     trains = dataset is not None or model is not None
     if trains and out is None:
         raise ValueError("out must be given with dataset or model, for the run folder, got none")
@@ -116,7 +116,10 @@ def advise(
         found = library.advise(log, options, on_progress)
     if trains and out is not None:
         given = {"dataset": dataset, "model": model, "rounds": rounds, "seeds": seeds}
-        changes = {name: value for name, value in given.items() if value is not None}
+        changes: dict[str, Any] = {}
+        changes.update((name, value) for name, value in given.items() if value is not None)
+        if selectors is not None:
+            changes["selectors"] = found.selector.compared
         with progress_bars() as on_progress:
             found = train(found, out / TRAINING, changes, data, on_progress)
 
@@ -132,6 +135,23 @@ def advise(
     if out is not None:
         say(f"Advice: {out / ADVICE}, {out / SETTINGS}, {out / SNIPPET}")
         say(f"Report: {page}")
+
+
+def _check_out(out: Path) -> None:
+    """Refuse a folder that holds a run: its settings and its page would be overwritten."""
+    from fedcohort.files import check_folder
+    from fedcohort.lab.folder import ENVIRONMENT, Kind, detect_kind, find_shards
+    from fedcohort.paper.page import FOLDERS
+
+    check_folder("out", out)
+    kind = detect_kind(out, FOLDERS)
+    if kind is None and find_shards(out):
+        kind = Kind.COMPARISON
+    # Advice has the settings of a comparison too, but not its environment.
+    is_advice = (out / ADVICE).exists() and not (out / ENVIRONMENT).exists()
+    if kind is None or (kind is Kind.COMPARISON and is_advice):
+        return
+    raise ValueError(f"out must not hold a {kind.value}, got {out}; choose another")
 
 
 def _refuse(given: dict[str, Any], why: str) -> None:
@@ -163,10 +183,12 @@ def _described(given: dict[str, Any]) -> "FederationLog":
 def _show(found: "Advice") -> None:
     """Print the advice: what was repaired, the sentences by topic, tables, and settings."""
     from fedcohort.advice import sentences
+    from fedcohort.advice.headline import headline
     from fedcohort.advice.wording import TOPICS
 
     for note in found.log.notes:
         say(f"Note: {note}")
+    say(headline(found))
     say("Ranges in brackets are 95 % intervals; ? marks what the log cannot tell.")
     topic = ""
     for sentence in sentences(found):

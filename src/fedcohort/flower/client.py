@@ -20,6 +20,7 @@ from flwr.clientapp import ClientApp
 from flwr.clientapp.typing import ClientAppCallable, Mod
 
 from fedcohort.checks import check_range
+from fedcohort.early_stop import GRACE, stop_margin
 from fedcohort.flower.errors import STOPPED, error_reply
 
 IDENTITY = "fedcohort_identity"  # the query action with which the server asks who a client is
@@ -69,7 +70,7 @@ def check_deadline() -> None:
 
 
 def force_stop(
-    message: Message, context: Context, call_next: ClientAppCallable, *, grace: float = 2.0
+    message: Message, context: Context, call_next: ClientAppCallable, *, grace: float = GRACE
 ) -> Message:
     """Stop the work shortly before the deadline and answer that it was stopped.
 
@@ -90,7 +91,7 @@ def force_stop(
         return call_next(message, context)
 
     ttl = message.metadata.ttl
-    stop_at = message.metadata.created_at + ttl - min(grace, 0.2 * ttl)
+    stop_at = message.metadata.created_at + ttl - float(stop_margin(ttl, grace))
     deadline_before = _set_deadline(stop_at)
     try:
         check_deadline()
@@ -103,7 +104,7 @@ def force_stop(
 
 
 def client_app(
-    mods: Sequence[Mod] = (), grace: float = 2.0, properties: Sequence[str] = ()
+    mods: Sequence[Mod] = (), grace: float = GRACE, properties: Sequence[str] = ()
 ) -> ClientApp:
     """Return a ClientApp that stops at the deadline and tells the server which client it is.
 

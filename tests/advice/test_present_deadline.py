@@ -1,0 +1,105 @@
+"""What is said of the present deadline if it keeps fewer answers than it must."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fedcohort.advice.advisor import Options, advise
+from fedcohort.advice.estimates import Interval
+from fedcohort.advice.headline import headline
+from fedcohort.advice.log import Question, make_log
+from fedcohort.advice.page import advice_findings
+from fedcohort.advice.text import sentences
+
+
+@pytest.fixture(scope="module")
+def short():
+    """Median and deadline are 20 s, and late clients say so: half of the answers come in time."""
+    rng = np.random.default_rng(0)
+    questions = []
+    for round in range(200):
+        for client in range(5):
+            seconds = 20.0 * np.exp(0.8 * rng.standard_normal())
+            if seconds <= 20:
+                questions.append(Question(round, str(client), True, seconds, status="arrived"))
+            else:
+                questions.append(Question(round, str(client), False, late=1.0, status="stopped"))
+    log = make_log("made", questions, deadline=20.0)
+    return advise(log, Options(selectors=("random",), rounds=20))
+
+
+def printed(advice):
+    (sentence,) = [one for one in sentences(advice) if one.topic == "deadline"]
+    return sentence.text
+
+
+def test_a_present_deadline_that_keeps_too_few_answers_is_not_kept(short):
+    """Half of the answers come in time; three standard errors of 1,000 answers are 5 points."""
+    found = short.deadline
+    assert found.present_kept.value == pytest.approx(0.5, abs=0.07)
+    assert found.kept[found.nearest(found.best)] > 0.85
+    assert found.keeps_too_few
+    assert not found.is_better  # a longer deadline gets fewer answers per second
+    said = replace(short, deadline=replace(found, is_said=True))
+    assert printed(said).startswith(f"Set the deadline to {found.best:.3g} s instead of 20 s")
+    assert "The present deadline keeps 5" in printed(said)
+    assert "--keep asks for 90 %" in printed(said)
+    assert headline(said).startswith(f"Change the deadline to {found.best:.3g} s (the present one")
+    unsure = replace(short, deadline=replace(found, is_said=False))
+    assert "cannot be said" in printed(unsure)
+    assert headline(unsure).startswith(f"Try a deadline of {found.best:.3g} s (the present one")
+    for advice in (said, unsure):
+        assert "eep the deadline" not in printed(advice) + headline(advice)
+
+
+def test_a_longer_deadline_that_keeps_enough_stands_in_the_snippet(short):
+    found = short.deadline
+    wanted = f"deadline=20,  # seconds; try {found.best:.3g}\n"
+    if found.is_said:
+        wanted = f"deadline={found.best:.4g},  # seconds\n"
+    assert wanted in short.snippet
+
+
+def test_a_present_deadline_that_keeps_enough_is_kept(short):
+    found = replace(
+        short.deadline,
+        present_kept=Interval(0.93, 0.9, 0.96),
+        gain=Interval(1.0, 0.9, 1.1),
+        is_said=True,
+    )
+    assert headline(replace(short, deadline=found)).startswith("Keep the deadline of 20 s")
+
+
+def test_the_part_of_the_curve_that_nobody_saw_is_called_an_estimate(short):
+    chart = advice_findings(short).answer.picture
+    lines = {line.name: line for line in chart.panels["all"].series}
+    assert lines["answers per minute"].x.max() == 20.0
+    assert lines["estimated"].x.min() == 20.0
+    assert "Beyond 20 s, the longest deadline of the log, no answer was recorded" in chart.caption
+
+
+def test_nothing_is_sure_if_clients_changed_too_late_to_rest_on_the_rounds_since():
+    """In the last 14 of 200 rounds other clients answer; times stay the same."""
+    rng = np.random.default_rng(0)
+    questions = []
+    for round in range(200):
+        for client in range(10):
+            rate = 0.95 if (client < 5) == (round < 186) else 0.05
+            came = bool(rng.random() < rate)
+            seconds = 10 * np.exp(0.2 * rng.standard_normal()) if came else np.nan
+            late = np.nan if came else 0.0
+            status = "arrived" if came else "failed"
+            questions.append(Question(round, str(client), came, seconds, late, status=status))
+    log = make_log("made", questions, deadline=30.0)
+    advice = advise(log, Options(selectors=("random", "e3cs-0.5"), rounds=20))
+    assert advice.used is advice.log
+    assert not advice.selector.is_said
+    assert not advice.deadline.is_said
+    texts = {}
+    for sentence in sentences(advice):
+        texts.setdefault(sentence.topic, "")
+        texts[sentence.topic] += sentence.text
+    assert "Clients changed at round 180 or later" in texts["seen"]
+    assert "the rounds since are too few to rest on" in texts["seen"]
+    assert "clients changed during these rounds" in texts["deadline"]
