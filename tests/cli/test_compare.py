@@ -785,7 +785,7 @@ def test_accuracy_curves_and_owners_are_drawn(call, tmp_path, monkeypatch):
     code, out, err = call(*TINY, "--evaluate-every", "4", "--out", "run")
     assert (code, err) == (0, "")
     drawn = {path.name for path in (tmp_path / "run").iterdir() if path.suffix in (".png", ".svg")}
-    names = ("accuracy", "left-out", "owners-iid")
+    names = ("accuracy", "left-out", "labels-left-out", "owners-iid")
     assert drawn == {f"{name}.{ending}" for name in names for ending in ("png", "svg")}
     assert all(f"{name}.png" in out for name in names)
 

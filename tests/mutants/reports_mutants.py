@@ -76,7 +76,7 @@ MUTANTS = (
     Mutant(
         "the worst class is the first",
         "reports/html/verdict.py",
-        "int(np.nanargmin(scheme.class_means))",
+        "int(np.nanargmin(means[name]))",
         "0",
         ("tests/reports/test_verdict.py",),
     ),

@@ -28,6 +28,7 @@ FIGURES = {
     "accuracy-rounds",
     "accuracy-time",
     "left-out",
+    "labels-left-out",
     "success",
     "cep",
     "selections",

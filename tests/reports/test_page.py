@@ -39,6 +39,7 @@ def test_the_page_of_a_comparison_has_the_picture_of_the_answer_first_and_then_a
         "accuracy-rounds",
         "accuracy-time",
         "left-out",
+        "labels-left-out",
         "success",
         "cep",
         "selections",

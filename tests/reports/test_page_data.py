@@ -145,6 +145,12 @@ def test_boxes_bars_and_dots_are_those_of_a_scheme(made):
             assert dots["final accuracy"][group] == pytest.approx(mean(values), rel=1e-4)
             assert dots["sd over seeds"][group] == pytest.approx(spread(values), rel=1e-3)
 
+    for _, _, rows, dots in schemes(text, "labels-left-out"):
+        assert dots["label"] == list(range(records["label_accuracy"].shape[-1]))
+        for label in range(records["label_accuracy"].shape[-1]):
+            values = [float(records["label_accuracy"][-1, row, label]) for row in rows]
+            assert dots["final accuracy"][label] == pytest.approx(mean(values), rel=1e-4)
+
 
 def test_probabilities_and_owners_are_those_of_the_folder(made):
     text, _, folder = made
@@ -177,6 +183,7 @@ def test_every_figure_names_its_axes(made):
         "accuracy-rounds": ("round", "test accuracy"),
         "accuracy-time": ("virtual seconds", "test accuracy"),
         "left-out": ("how often the class answers", "final accuracy"),
+        "labels-left-out": ("label", "final accuracy"),
         "success": ("round", "success ratio"),
         "cep": ("round", "updates used so far"),
         "selections": ("success rate of the class", "times asked"),

@@ -143,6 +143,20 @@ def test_nothing_is_said_of_classes_that_were_not_recorded_or_have_no_samples():
     assert "90\u00a0% of the time, at 0.500 accuracy, 0.0 points" in said
 
 
+def test_the_worst_label_is_told_after_the_worst_class():
+    labelled = replace(classed([[0.4, 0.6]]), label_accuracy=np.array([[0.9, 0.3, 0.5]]))
+    other = replace(classed([[0.5, 0.6]]), label_accuracy=np.array([[0.7, 0.8, 0.6]]))
+    schemes = {"a": labelled, "random": other}
+    (said,) = left_out(Findings("t", {"x": schemes}, class_rates=RATES))
+    assert said.endswith(
+        "a leaves its worst label, 1, at 0.300 accuracy, 60.0 points behind its best label. The "
+        "worst label of random is at 0.600 (one seed, so the difference may be chance)."
+    )
+    assert said.startswith("a leaves its worst class")
+    (alone,) = left_out(Findings("t", {"x": {"a": labelled}}))
+    assert alone.startswith("a leaves its worst label, 1, at 0.300 accuracy")
+
+
 def test_several_kinds_of_run_are_named_where_they_stand_alone():
     findings = Findings(
         "t", {"x": {"a": classed([[0.2, 0.8]])}, "y": {"a": scheme([[0.5]])}}, class_rates=RATES

@@ -141,7 +141,7 @@ def draw_figures(comparison: "Comparison", findings: "Findings") -> str:
     from fedcohort.lab.summary import accuracy_curves
     from fedcohort.reports.charts.clients import labels_per_client
     from fedcohort.reports.charts.curves import accuracy_over_rounds
-    from fedcohort.reports.charts.groups import accuracy_per_class
+    from fedcohort.reports.charts.groups import accuracy_per_class, accuracy_per_label
     from fedcohort.reports.figures import has_matplotlib, save_figures
     from fedcohort.reports.report import NO_FIGURES
 
@@ -152,6 +152,9 @@ def draw_figures(comparison: "Comparison", findings: "Findings") -> str:
     by_class = accuracy_per_class(findings.kinds, findings.class_rates)
     if by_class.panels:
         figures["left-out"] = by_class
+    by_label = accuracy_per_label(findings.kinds)
+    if by_label.panels:
+        figures["labels-left-out"] = by_label
     labels = partition_labels(comparison.config)
     for partition, counts in comparison.label_counts.items():
         figures[f"owners-{labels[partition]}"] = labels_per_client({"": counts})

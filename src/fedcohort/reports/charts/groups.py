@@ -1,21 +1,22 @@
-"""Who is left out: accuracy of the model for each class of clients."""
+"""Who is left out: accuracy of the model for each class of clients, and for each label."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from fedcohort.arrays import Floats
 from fedcohort.reports.charts.specification import Axis, Chart, GroupedDots, Layout, Panel
 from fedcohort.reports.findings import Scheme
 from fedcohort.reports.palette import scheme_style
 from fedcohort.reports.words import percent, three_digits
-from fedcohort.statistics import sd
+from fedcohort.statistics import mean_of_known, sd
+
+Groups = Mapping[str, Mapping[str, Scheme]]
+MOST_LABELS = 40  # of which dots can be told apart
 
 
 def accuracy_per_class(
-    groups: Mapping[str, Mapping[str, Scheme]],
-    class_rates: Sequence[float],
-    *,
-    highlighted: Sequence[str] = (),
+    groups: Groups, class_rates: Sequence[float], *, highlighted: Sequence[str] = ()
 ) -> Chart:
     """Return dots of the final accuracy on the test samples of each class of clients.
 
@@ -26,24 +27,9 @@ def accuracy_per_class(
     """
     labels = class_labels(class_rates)
     panels = {}
-    for kind, schemes in groups.items():
-        dots = []
-        words = []
-        for name, scheme in schemes.items():
-            if len(labels) < 2 or scheme.class_accuracy is None:
-                continue
-            means = scheme.class_means
-            if np.isnan(means).all():
-                continue
-            spreads = [sd(values[~np.isnan(values)]) for values in scheme.class_accuracy.T]
-            dots.append(GroupedDots(name, scheme_style(name), labels, means, np.array(spreads)))
-            words.append(f"{name} {'/'.join(three_digits(mean) for mean in means)}")
-        if dots:
-            panels[kind] = Panel(
-                dots,
-                f"Final accuracy by how often the clients of a class answer, {'/'.join(labels)}: "
-                f"{'; '.join(words)}.",
-            )
+    if len(labels) > 1:
+        about = f"Final accuracy by how often the clients of a class answer, {'/'.join(labels)}"
+        panels = _panels(groups, lambda scheme: scheme.class_accuracy, labels, about)
     return Chart(
         id="left-out",
         title="Who is left out",
@@ -57,6 +43,66 @@ def accuracy_per_class(
         layout=Layout(columns=1, width=6.5, height=2.6),
         highlighted=highlighted,
     )
+
+
+def accuracy_per_label(groups: Groups) -> Chart:
+    """Return dots of the final accuracy on the test samples of each label.
+
+    Args:
+        groups: Schemes by kind of run. Schemes without that record are left out, and so are
+            data sets of more than 40 labels.
+    """
+    panels = {}
+    count = _num_labels(groups)
+    if 1 < count <= MOST_LABELS:
+        labels = [str(label) for label in range(count)]
+        about = f"Final accuracy by label, {'/'.join(labels)}"
+        panels = _panels(groups, lambda scheme: scheme.label_accuracy, labels, about)
+    return Chart(
+        id="labels-left-out",
+        title="Which labels are left out",
+        caption=(
+            "Accuracy in the end on the test samples of each label. Where failures follow the "
+            "labels, those of the clients that fail are learnt worst. Mean ± standard deviation "
+            "over seeds."
+        ),
+        x=Axis("label"),
+        y=Axis("final accuracy"),
+        panels=panels,
+        layout=Layout(columns=1, width=6.5, height=2.6),
+    )
+
+
+def _num_labels(groups: Groups) -> int:
+    for schemes in groups.values():
+        for scheme in schemes.values():
+            if scheme.label_accuracy is not None:
+                return int(scheme.label_accuracy.shape[1])
+    return 0
+
+
+def _panels(
+    groups: Groups,
+    accuracy_of: Callable[[Scheme], Floats | None],
+    labels: Sequence[str],
+    about: str,
+) -> dict[str, Panel]:
+    """Return a panel of dots for each kind of run that recorded the accuracies [S, labels]."""
+    panels = {}
+    for kind, schemes in groups.items():
+        dots = []
+        words = []
+        for name, scheme in schemes.items():
+            accuracy = accuracy_of(scheme)
+            if accuracy is None or np.isnan(accuracy).all():
+                continue
+            means = mean_of_known(accuracy)
+            spreads = [sd(values[~np.isnan(values)]) for values in accuracy.T]
+            dots.append(GroupedDots(name, scheme_style(name), labels, means, np.array(spreads)))
+            words.append(f"{name} {'/'.join(three_digits(mean) for mean in means)}")
+        if dots:
+            panels[kind] = Panel(dots, f"{about}: {'; '.join(words)}.")
+    return panels
 
 
 def class_labels(class_rates: Sequence[float]) -> list[str]:

@@ -30,7 +30,7 @@ from fedcohort.reports.charts.curves import (
     effective_participation,
     success_ratio,
 )
-from fedcohort.reports.charts.groups import accuracy_per_class
+from fedcohort.reports.charts.groups import accuracy_per_class, accuracy_per_label
 from fedcohort.reports.charts.tradeoffs import fairness_against_accuracy, wasted_work
 from fedcohort.reports.findings import Findings, Rows
 from fedcohort.reports.html import elements
@@ -56,6 +56,7 @@ def page_charts(findings: Findings) -> list[Chart]:
         accuracy_over_rounds(findings.collect(lambda scheme: scheme.accuracy)),
         accuracy_over_time(findings.kinds),
         accuracy_per_class(findings.kinds, findings.class_rates),
+        accuracy_per_label(findings.kinds),
         success_ratio(findings.collect(lambda scheme: scheme.success_so_far)),
         effective_participation(findings.collect(lambda scheme: scheme.participation)),
     ]

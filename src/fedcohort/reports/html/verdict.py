@@ -5,7 +5,6 @@ sentence says when the seeds do not allow a conclusion.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -15,7 +14,7 @@ from fedcohort.metrics import gap
 from fedcohort.reports.candidates import BySeed, known_by_seed, paired_differences
 from fedcohort.reports.findings import Findings, Scheme
 from fedcohort.reports.words import exact_percent, listed, mean_with_sd, percent
-from fedcohort.statistics import estimate
+from fedcohort.statistics import estimate, mean_of_known
 
 ByScheme: TypeAlias = Mapping[str, BySeed]
 
@@ -163,39 +162,56 @@ def _highest_accuracy(final_accuracy: ByScheme) -> str:
 
 
 def _left_out(schemes: Mapping[str, Scheme], class_rates: Sequence[float]) -> str:
-    """Say which class of clients is served worst, and under which scheme.
+    """Say which class of clients and which label are served worst, and under which scheme."""
+    sentences = []
+    if len(class_rates) > 1:
+        names = [f"clients that answer {percent(rate)} of the time" for rate in class_rates]
+        accuracies = {name: scheme.class_accuracy for name, scheme in schemes.items()}
+        sentences.append(_worst_served(schemes, accuracies, "class", names))
+    accuracies = {name: scheme.label_accuracy for name, scheme in schemes.items()}
+    sentences.append(_worst_served(schemes, accuracies, "label"))
+    return " ".join(sentence for sentence in sentences if sentence)
 
-    The worst class of a scheme is the one with the lowest mean over seeds.
+
+def _worst_served(
+    schemes: Mapping[str, Scheme],
+    accuracies: Mapping[str, Floats | None],
+    part: str,
+    names: Sequence[str] | None = None,
+) -> str:
+    """Say which part is served worst; the worst of a scheme has the lowest mean over seeds.
+
+    Args:
+        schemes: The schemes by name.
+        accuracies: Accuracy of each seed and part [S, parts] by scheme; None if not recorded.
+        part: What a part is called: "class" or "label".
+        names: Names of the parts; by default their numbers.
     """
-    if len(class_rates) < 2:
-        return ""
-    worst_class = {}
-    for name, scheme in schemes.items():
-        if scheme.class_accuracy is not None and not np.isnan(scheme.class_means).all():
-            worst_class[name] = int(np.nanargmin(scheme.class_means))
-    if not worst_class:
+    place: dict[str, int] = {}
+    means: dict[str, Floats] = {}
+    lowest_by_seed: dict[str, BySeed] = {}
+    for name, accuracy in accuracies.items():
+        if accuracy is None or np.isnan(accuracy).all():
+            continue
+        means[name] = mean_of_known(accuracy)
+        place[name] = int(np.nanargmin(means[name]))
+        lowest_by_seed[name] = known_by_seed(schemes[name], accuracy[:, place[name]])
+    if not lowest_by_seed:
         return ""
 
-    concerned = {name: schemes[name] for name in worst_class}
-    accuracy: dict[str, BySeed] = {}
-    for name, scheme in concerned.items():
-        accuracy |= _by_scheme({name: scheme}, partial(_class_accuracy, number=worst_class[name]))
-    *others, lowest = _highest_first(accuracy)
-    points = 100 * float(gap(concerned[lowest].class_means))
-    rate = class_rates[worst_class[lowest]]
+    *others, lowest = _highest_first(lowest_by_seed)
+    points = 100 * float(gap(means[lowest]))
+    which = str(place[lowest]) if names is None else names[place[lowest]]
     text = (
-        f"{lowest} leaves its worst class, clients that answer {percent(rate)} of the time, at "
-        f"{_in_words(accuracy[lowest])} accuracy, {points:.1f} points behind its best class."
+        f"{lowest} leaves its worst {part}, {which}, at {_in_words(lowest_by_seed[lowest])} "
+        f"accuracy, {points:.1f} points behind its best {part}."
     )
     if not others:
         return text
     other = "random" if "random" in others else others[0]
-    comparison = _compare(accuracy[other], accuracy[lowest])
-    return f"{text} The worst class of {other} is at {_in_words(accuracy[other])} ({comparison})."
-
-
-def _class_accuracy(scheme: Scheme, number: int) -> Floats | None:
-    return None if scheme.class_accuracy is None else scheme.class_accuracy[:, number]
+    comparison = _compare(lowest_by_seed[other], lowest_by_seed[lowest])
+    accuracy_in_words = _in_words(lowest_by_seed[other])
+    return f"{text} The worst {part} of {other} is at {accuracy_in_words} ({comparison})."
 
 
 def _success(success: ByScheme) -> str:
