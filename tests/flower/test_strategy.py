@@ -16,6 +16,7 @@ from flwr.serverapp.strategy import (
 from helpers import INITIAL, RecordingSelector, cohort_strategy, initial
 
 from fedcohort.flower import AutoDeadline
+from fedcohort.selection.protocol import Cohort
 
 
 def test_a_second_start_counts_anew(clock):
@@ -155,3 +156,13 @@ def test_an_error_while_cleaning_up_does_not_hide_the_one_that_ended_the_run(clo
 
     with pytest.raises(KeyError, match="first"):
         run.start(federation(clock, 3), initial(), num_rounds=1, evaluate_fn=evaluate)
+
+
+def test_a_selector_of_ones_own_that_asks_nobody_known_is_named(clock):
+    class Stranger(RecordingSelector):
+        def select(self, round, available=None):
+            return Cohort(round, [0, 9], [0.5, 0.5])
+
+    strategy = cohort_strategy(selector=Stranger(3, 2), cohort_size=None)
+    with pytest.raises(ValueError, match=r"Stranger.*got 9"):
+        strategy.start(federation(clock, 3), initial(), num_rounds=1)

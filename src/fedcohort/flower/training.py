@@ -30,6 +30,7 @@ from fedcohort.flower.limits import ReplyRules
 from fedcohort.flower.models import model_from_record
 from fedcohort.flower.selection import inclusion_probabilities
 from fedcohort.flower.verdicts import Verdict, judge_training, rejected
+from fedcohort.selection import asking
 from fedcohort.selection.protocol import Selector
 
 log = logging.getLogger("flwr.fedcohort")
@@ -148,7 +149,7 @@ class Training:
         )
         self.data_sizes.tell(self.selector, self.registry)
         probabilities = self._probabilities(server_round, available)
-        cohort = self.selector.select(server_round - 1, available)
+        cohort = asking.ask(self.selector, server_round - 1, available)
 
         nodes = [self.registry.node(index) for index in cohort.clients.tolist()]
         messages = self.inner.train_messages(server_round, arrays, config, grid, nodes)
