@@ -76,8 +76,8 @@ MUTANTS = (
     Mutant(
         "the selector is asked for the round after",
         "flower/training.py",
-        "self.selector.select(server_round - 1, available)",
-        "self.selector.select(server_round, available)",
+        "asking.ask(self.selector, server_round - 1, available)",
+        "asking.ask(self.selector, server_round, available)",
         (
             "tests/flower/test_training.py"
             "::test_with_the_same_seed_and_failures_the_cohorts_are_those_of_the_simulation",
