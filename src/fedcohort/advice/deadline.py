@@ -70,6 +70,8 @@ class DeadlineAdvice:
         is_mixed: Whether clients changed during the rounds that this rests on.
         present_kept: Share of all answers, however late, that the deadlines of the log keep.
         stops_before: Seconds before the recommended deadline at which clients stop.
+        typical_seconds: Median seconds until an answer of the median client.
+        slowest_seconds: The same of the client that takes longest.
     """
 
     seconds: Floats
@@ -90,6 +92,8 @@ class DeadlineAdvice:
     is_mixed: bool
     present_kept: Interval
     stops_before: float
+    typical_seconds: Interval = UNKNOWN
+    slowest_seconds: Interval = UNKNOWN
 
     @property
     def is_better(self) -> bool:
@@ -208,7 +212,14 @@ def advise_deadline(
         is_mixed=is_mixed,
         present_kept=from_draws(arrivals_now / np.maximum(arrivals[0, :, -1], 1e-12)),
         stops_before=float(stop_margin(grid[best], log.grace)),
+        typical_seconds=from_draws(np.median(_client_medians(drawn), axis=1)),
+        slowest_seconds=from_draws(_client_medians(drawn)[:, durations.log_median.argmax()]),
     )
+
+
+def _client_medians(drawn: list[Durations]) -> Floats:
+    """Return the median seconds of each draw and client, [D, K]."""
+    return np.exp([one.log_median for one in drawn])
 
 
 def lacks_deadline(log: FederationLog) -> bool:

@@ -8,8 +8,9 @@ from fedcohort.advice.advisor import Advice
 from fedcohort.advice.broken import LEAST_ASKED, MOST_NAMED, broken_clients, describe_broken
 from fedcohort.advice.change import LEAST_ROUNDS as LEAST_FOR_CHANGE
 from fedcohort.advice.change import LEVEL, TIMES, Change
+from fedcohort.advice.deadline import DeadlineAdvice
 from fedcohort.advice.durations import Durations
-from fedcohort.advice.estimates import plain
+from fedcohort.advice.estimates import UNKNOWN, Interval, plain
 from fedcohort.advice.wording import Sentence, count_reasons, number, percent
 from fedcohort.arrays import Ints
 from fedcohort.reports.words import counted
@@ -61,7 +62,7 @@ def describe_log(advice: Advice) -> list[Sentence]:
         said.append(_changing(advice))
     said.append(_wasted(advice))
     if advice.durations is not None:
-        said.append(_times(advice.durations))
+        said.append(_times(advice.durations, advice.deadline))
     return said
 
 
@@ -102,26 +103,47 @@ def _wasted(advice: Advice) -> Sentence:
     return Sentence("seen", text + ".", numbers=plain(vars(waste)))
 
 
-def _times(durations: Durations) -> Sentence:
+def _times(durations: Durations, deadline: DeadlineAdvice | None) -> Sentence:
+    """Say how long answers take, with intervals where deadlines were played."""
     medians = np.exp(durations.log_median)
+    typical = float(np.median(medians))
     slowest = float(medians.max())
+    intervals = (UNKNOWN, UNKNOWN)
+    if deadline is not None:
+        intervals = (deadline.typical_seconds, deadline.slowest_seconds)
     text = (
-        f"The median client takes {np.median(medians):.3g} s for an answer, "
-        f"the slowest {slowest:.3g} s."
+        f"The median client takes {_seconds(typical, intervals[0])} for a typical answer, "
+        f"the slowest {_seconds(slowest, intervals[1])}."
     )
-    numbers = {"median": float(np.median(medians)), "slowest": slowest, "spread": durations.spread}
+    numbers = {
+        "median": typical,
+        "slowest": slowest,
+        "spread": durations.spread,
+        "median_interval": intervals[0],
+        "slowest_interval": intervals[1],
+    }
     return Sentence("seen", text, numbers=plain(numbers))
+
+
+def _seconds(value: float, interval: Interval) -> str:
+    """Return seconds with their interval, if it is known."""
+    if not isfinite(interval.low):
+        return f"{value:.3g} s"
+    return f"{value:.3g} s ({interval.low:.3g} to {interval.high:.3g})"
 
 
 def _lasting(advice: Advice) -> Sentence:
     persistence = advice.persistence
-    numbers = plain(vars(persistence))
+    lengths = {"off_rounds": persistence.off_interval, "on_rounds": persistence.on_interval}
+    numbers = plain({**vars(persistence), **lengths})
     correlation = number(persistence.next_round, 2)
     if persistence.is_certain:
         return Sentence(
             "seen",
-            f"Failures last: a client that fails stays away for about {persistence.off_rounds:.0f} "
-            f"rounds (correlation of successive rounds {correlation}).",
+            "Failures last: a client that fails stays away for "
+            f"{number(persistence.off_interval, 0)} rounds, and one that answers goes on for "
+            f"{number(persistence.on_interval, 0)} (correlation of successive rounds "
+            f"{correlation}).",
             numbers=numbers,
         )
     if not isfinite(persistence.next_round.low):

@@ -6,8 +6,9 @@ intervals come from leaving out one tenth of the rounds after the other. They ar
 wide as those of independent answers.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf, log, sqrt
+from math import exp, inf, log, sqrt
 
 import numpy as np
 
@@ -21,6 +22,7 @@ PARTS = 10
 LONGEST_GAP = 80
 LEAST_ROUNDS = 20
 LEAST_PAIRS = 10  # of answers of one client
+LEAST_LENGTH_ERROR = 0.12  # of the logarithm of a length: decays lie on a grid, the rate is a guess
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Persistence:
         decay: How much of it is left after a round, r.
         mean_rate: Mean of all answers.
         is_certain: Whether failures last for certain.
+        length_error: Standard error of the logarithm of how long failures last.
     """
 
     next_round: Interval
@@ -41,6 +44,7 @@ class Persistence:
     decay: float
     mean_rate: float
     is_certain: bool
+    length_error: float = 0.0
 
     @property
     def upper_share(self) -> float:
@@ -65,6 +69,20 @@ class Persistence:
         if not self.is_certain or self.mean_rate >= 1:
             return 1.0
         return max(1.0, 1 / ((1 - self.decay) * (1 - self.mean_rate)))
+
+    @property
+    def off_interval(self) -> Interval:
+        """`off_rounds` with its interval."""
+        return self._with_interval(self.off_rounds)
+
+    @property
+    def on_interval(self) -> Interval:
+        """`on_rounds` with its interval."""
+        return self._with_interval(self.on_rounds)
+
+    def _with_interval(self, rounds: float) -> Interval:
+        factor = exp(t975(PARTS - 1) * self.length_error)
+        return Interval(rounds, rounds / factor, rounds * factor).within(1.0, inf)
 
 
 NONE = Persistence(Interval(0.0, -inf, inf), 0.0, 0.5, 0.5, is_certain=False)
@@ -93,19 +111,26 @@ def estimate_persistence(log: FederationLog, *, has_trend: bool = False) -> Pers
         return nothing
 
     fit = _fit(products.sum(axis=0), pairs.sum(axis=0), rate)
-    left_out = []
+    correlations = []
+    log_lengths = []
     for part in range(PARTS):
         kept = np.arange(PARTS) != part
         part_fit = _fit(products[kept].sum(axis=0), pairs[kept].sum(axis=0), rate)
-        left_out.append(part_fit.correlation)
-    deviations = np.array(left_out) - np.mean(left_out)
-    error = sqrt((PARTS - 1) / PARTS * float((deviations**2).sum()))
+        correlations.append(part_fit.correlation)
+        log_lengths.append(-np.log(1 - part_fit.decay))
     # The likeliest decay may be the same whatever is left out, which would look like no error.
-    margin = t975(PARTS - 1) * max(error, fit.least_error)
+    margin = t975(PARTS - 1) * max(_jackknife_error(correlations), fit.least_error)
     low = fit.correlation - margin
     high = fit.correlation + margin
     interval = Interval(fit.correlation, low, high).within(-1.0, 1.0)
-    return Persistence(interval, fit.share, fit.decay, rate, is_certain=interval.is_above(0.0))
+    length_error = max(_jackknife_error(log_lengths), LEAST_LENGTH_ERROR)
+    return Persistence(interval, fit.share, fit.decay, rate, interval.is_above(0.0), length_error)
+
+
+def _jackknife_error(left_out: Sequence[float]) -> float:
+    """Return the standard error of an estimate from its values without each tenth of the log."""
+    deviations = np.array(left_out) - np.mean(left_out)
+    return sqrt((PARTS - 1) / PARTS * float((deviations**2).sum()))
 
 
 def _trend(log: FederationLog) -> Floats:
