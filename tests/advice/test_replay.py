@@ -107,6 +107,10 @@ def test_logs_that_cannot_be_replayed_are_refused():
     with pytest.raises(ValueError, match="must hold an answer to be replayed, got none to 30"):
         replay(make_log("made", silent, names=("b",)), ["random"])
 
+    candidates = [Question(round, "a", True, inclusion=0.5) for round in range(30)]
+    with pytest.raises(ValueError, match="got 'rpow-d', which records the chance of being a cand"):
+        replay(make_log("made", candidates, names=("b",), selector="rpow-d"), ["random"])
+
     certain = [Question(round, "a", True, inclusion=1.0) for round in range(30)]
     with pytest.raises(ValueError, match="leaves something to chance"):
         replay(make_log("made", certain, names=("b",)), ["random"])

@@ -38,7 +38,7 @@ from fedcohort.selection.base import BaseSelector
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.protocol import Cohort, Outcome
 from fedcohort.selection.random import Random
-from fedcohort.selection.registry import Federation, make_selector
+from fedcohort.selection.registry import SELECTORS, Federation, make_selector
 
 LEAST_EFFECTIVE = 100.0  # answers that the weighted log must be worth
 LEAST_ROUNDS = 20
@@ -141,6 +141,12 @@ def _check(log: FederationLog) -> None:
         raise ValueError(
             f"{log.source} must say with which probability each client was asked, got {unknown} "
             f"of {len(log.inclusion)} questions without one"
+        )
+    scheme = SELECTORS.get(log.selector or "")
+    if scheme is not None and scheme.selector.ranks_candidates:
+        raise ValueError(
+            f"{log.source} must come from a selector that knows its probabilities, got "
+            f"{log.selector!r}, which records the chance of being a candidate"
         )
     if (log.inclusion >= 1).all() and log.asked_in_round.max() < log.num_clients:
         raise ValueError(
