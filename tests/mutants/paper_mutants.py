@@ -85,8 +85,8 @@ MUTANTS = (
     Mutant(
         "what speaks most for a claim is shown",
         "paper/claims/verdicts.py",
-        "min(were_run, key=ratio)",
-        "max(were_run, key=ratio)",
+        "min(were_run, key=lambda",
+        "max(were_run, key=lambda",
         ("tests/paper/test_claims.py",),
     ),
     Mutant(
@@ -97,11 +97,25 @@ MUTANTS = (
         ("tests/paper/test_claims.py",),
     ),
     Mutant(
-        "never counts as twice the rounds that were played",
-        "paper/claims/claim.py",
-        "log(min(round, horizon))",
-        "log(min(round, 2 * horizon))",
+        "a bound counts where it tells nothing",
+        "paper/claims/first_rounds.py",
+        "min(0.0, slow.reached[seed] - fast.beyond[seed] - lead)",
+        "slow.reached[seed] - fast.beyond[seed] - lead",
         ("tests/paper/test_claims.py",),
+    ),
+    Mutant(
+        "FedCS shares the noise of the others",
+        "paper/claims/noise.py",
+        "if APART not in (first, second):",
+        "if first != second:",
+        ("tests/paper/test_noise.py",),
+    ),
+    Mutant(
+        "cells of one world count as independent",
+        "paper/fit.py",
+        "(per_world - 1) * correlation**2",
+        "0 * correlation**2",
+        ("tests/paper/test_fit.py",),
     ),
     Mutant(
         "the regret against the clairvoyant is per round",

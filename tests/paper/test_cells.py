@@ -34,22 +34,25 @@ def test_an_unfinished_run_has_no_end_and_has_not_missed_a_target_yet():
 @pytest.mark.parametrize(
     ("seen", "paper", "outside"),
     [
-        ((100.0, 110.0, 120.0), 130.0, False),  # mean 110, sd 10: the limits are 90 and 130
-        ((100.0, 110.0, 120.0), 131.0, True),
-        ((100.0, 110.0, 120.0), 89.0, True),
-        ((100.0, 110.0, 120.0), 91.0, False),
+        # Mean 110, sd 10, t 4.303 with two degrees: 110 +- 4.303 * 10 * (4/3)^0.5 is 60.3, 159.7.
+        ((100.0, 110.0, 120.0), 159.0, False),
+        ((100.0, 110.0, 120.0), 160.0, True),
+        ((100.0, 110.0, 120.0), 60.0, True),
+        ((100.0, 110.0, 120.0), 61.0, False),
         ((100.0, 110.0, 120.0), inf, True),  # every run got there, the paper's did not
         ((100.0, inf), inf, False),
         ((inf, inf), 500.0, True),
         ((100.0, 110.0, inf), 900.0, False),  # a run that never got there: no upper limit
-        ((100.0, 110.0, inf), 50.0, True),  # mean 105, sd 7.07: the lower limit is 90.9
+        # Mean 105, sd 7.07, t 12.706 with one degree: 105 - 12.706 * 7.07 * 1.5^0.5 is -5.
+        ((100.0, 110.0, inf), 1.0, False),
+        ((100.0, 101.0, inf), 80.0, True),  # the same with an sd of 0.707: the limit is 89.5
         ((100.0, inf), 90.0, None),  # one value has no spread
         ((100.0,), 100.0, None),
         ((), 100.0, None),
         ((100.0, 110.0), None, None),
     ],
 )
-def test_the_papers_value_is_outside_beyond_two_standard_deviations(seen, paper, outside):
+def test_the_papers_value_is_outside_the_prediction_interval_of_one_more_run(seen, paper, outside):
     assert Cell(seen, paper).outside is outside
 
 

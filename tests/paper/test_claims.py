@@ -6,13 +6,15 @@ import pytest
 
 from fedcohort.paper.claims import selection_checks as selection
 from fedcohort.paper.claims import training_checks as training
-from fedcohort.paper.claims.claim import Check, Noise, compare, decide, log_rounds, pool
+from fedcohort.paper.claims.claim import Check, compare, decide, sign_test
 from fedcohort.paper.claims.evidence import (
     Evidence,
     Participation,
     paper_evidence,
     without_choosing_worlds,
 )
+from fedcohort.paper.claims.first_rounds import FirstRounds, compare_rounds, first_rounds
+from fedcohort.paper.claims.noise import Noise, RunNoise
 from fedcohort.paper.claims.verdicts import CLAIMS, judge, report_on, weakest
 
 TASK = "cifar10"
@@ -24,8 +26,15 @@ def trained(**by_scheme):
     named = {name.replace("_", "-"): dict(enumerate(values)) for name, values in by_scheme.items()}
     return Evidence(
         lambda task, selector, *rest: named.get(selector, {}),
+        lambda task, selector, *rest: dict.fromkeys(named.get(selector, {}), 100),
         {"cifar10": 100, "emnist-letters": 100},
     )
+
+
+def only_selection(participation, **fields):
+    """Return evidence of simulations without any training."""
+    rounds = {"cifar10": 100, "emnist-letters": 100}
+    return Evidence(lambda *_: {}, lambda *_: {}, rounds, participation, **fields)
 
 
 def participation(successes, counts=((1, 1),)):
@@ -37,50 +46,21 @@ def own(*values, unit="accuracy"):
     return Check("x", dict(enumerate(values)), unit)
 
 
-def test_the_noise_is_what_effects_of_scheme_and_world_leave():
-    # Residuals of each layout worked by hand: +-0.5 four times; the second layout adds nothing,
-    # because its worlds move both schemes alike, and the third has one world only.
-    first = {"a": {0: 1.0, 1: 2.0}, "b": {0: 3.0, 1: 6.0}}
-    second = {"a": {0: 5.0, 1: 7.0}, "b": {0: 1.0, 1: 3.0}}
-    third = {"a": {0: 5.0}, "b": {0: 9.0}}
-    assert pool([first]) == Noise(1.0, 1)
-    assert pool([first, second, third]) == Noise(0.5, 2)
-    assert pool([third]).degrees == 0
-
-
-def test_the_noise_of_unequal_worlds_is_that_of_least_squares():
-    rng = np.random.default_rng(5)
-    values = rng.normal(size=(4, 3))
-    complete = {f"s{row}": dict(enumerate(line)) for row, line in enumerate(values.tolist())}
-    centred = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
-    noise = pool([complete])
-    assert noise.degrees == 3 * 2
-    assert noise.variance == pytest.approx((centred**2).sum() / 6)
-    del complete["s0"][2]  # eleven values, six effects
-    assert pool([complete]).degrees == 11 - 6
-
-
-def test_schemes_that_are_one_run_count_once():
-    one = {0: 1.0, 1: 2.0}
-    layout = {"e3cs-0": one, "e3cs-inc": dict(one), "random": {0: 3.0, 1: 6.0}}
-    assert pool([layout]) == Noise(1.0, 1)
-
-
 def test_a_comparison_is_decided_by_students_t_of_the_pooled_noise():
-    # Three worlds, mean 2, error the root of 2 * 1.5 / 3, which is 1: t is 2. Its two-sided
+    # Three worlds, mean 2, error the root of 3 / 3, which is 1: t is 2. Its two-sided
     # 5 % limit is 2.101 with 18 degrees of freedom and 1.96 with very many.
     supports = {0: 1.0, 1: 2.0, 2: 3.0}
-    (few,) = decide([Check("x", supports, "accuracy", Noise(1.5, 18))])
-    (many,) = decide([Check("x", supports, "accuracy", Noise(1.5, 10_000))])
+    (few,) = decide([Check("x", supports, "accuracy", Noise(3.0, 18))])
+    (many,) = decide([Check("x", supports, "accuracy", Noise(3.0, 10_000))])
     assert (few.verdict, many.verdict) == ("cannot be told", "holds")
     assert few.smallest_effect == pytest.approx(2.101, abs=0.001)
     opposite = {seed: -value for seed, value in supports.items()}
-    (against,) = decide([Check("x", opposite, "accuracy", Noise(1.5, 10_000))])
+    (against,) = decide([Check("x", opposite, "accuracy", Noise(3.0, 10_000))])
     assert against.verdict == "fails"
 
 
 def test_one_world_decides_with_the_noise_of_the_others():
-    (found,) = decide([Check("x", {0: 4.0}, "accuracy", Noise(1.0, 12))])
+    (found,) = decide([Check("x", {0: 4.0}, "accuracy", Noise(2.0, 12))])
     assert found.verdict == "holds"  # 4 over the root of 2 is 2.83, the limit 2.179
     (alone,) = decide([own(4.0)])
     assert alone.verdict == "cannot be told"
@@ -89,7 +69,7 @@ def test_one_world_decides_with_the_noise_of_the_others():
 
 def test_comparisons_are_corrected_for_their_number_and_equal_ones_once():
     # p is 0.026 with 97 degrees of freedom: enough alone, too little for one of two or three
-    noise = Noise(0.5, 97)
+    noise = Noise(1.0, 97)
     one = Check("one", {0: 2.26}, "rounds", noise)
     other = Check("other", {0: 1.0}, "rounds", noise)
     assert decide([one])[0].verdict == "holds"
@@ -108,31 +88,50 @@ def test_the_spread_of_one_scheme_is_that_of_its_seeds():
 
 
 def test_what_speaks_most_against_is_judged_by_standard_errors_whatever_the_unit():
-    rounds = Check("rounds", {0: 0.2}, "rounds", Noise(0.02, 9))
-    accuracy = Check("accuracy", {0: 0.001}, "accuracy", Noise(0.0001, 9))
-    failing = Check("failing", {0: -0.02}, "accuracy", Noise(0.0001, 9))
-    absent = Check("absent", {}, "rounds", Noise(0.02, 9))
+    rounds = Check("rounds", {0: 0.2}, "rounds", Noise(0.04, 9))
+    accuracy = Check("accuracy", {0: 0.001}, "accuracy", Noise(0.0002, 9))
+    failing = Check("failing", {0: -0.02}, "accuracy", Noise(0.0002, 9))
+    absent = Check("absent", {}, "rounds", Noise(0.04, 9))
+    behind = Check("behind", {0: -0.1, 1: -0.1, 2: -0.1, 3: -0.1}, "rounds", by_signs=True)
     assert weakest(decide([rounds, accuracy, absent])).check.description == "accuracy"
     assert weakest(decide([rounds, accuracy, failing])).check.description == "failing"
+    # Four of four against are two standard errors of a fair coin, the accuracy is 1.4 below.
+    assert weakest(decide([rounds, behind, failing])).check.description == "behind"
 
 
 def test_a_claim_that_says_up_to_needs_one_candidate_and_all_of_its_comparisons():
     claim = replace(CLAIM["abstract, against Random"], grounds=("cifar10",))
 
     def verdict(*means):
-        noise = Noise(1e-6, 50)
-        checks = [Check(str(n), {0: mean}, "rounds", noise) for n, mean in enumerate(means)]
-        return judge(replace(claim, checks=lambda *_: iter(checks)), "cifar10", trained())[0]
+        return judge_means(claim, *means)
 
     assert verdict(1.0, 1.0, -1.0, -1.0) == "holds"
     assert verdict(1.0, -1.0, -1.0, 1.0) == "fails"
     assert verdict(1.0, -1.0, 1.0, 0.0) == "cannot be told"
+    assert verdict(1.0, None, -1.0, 1.0) == "not run"  # the first case may hold
+    assert verdict(1.0, None, 1.0, None) == "not run"
+
+
+def judge_means(claim, *means):
+    """Return the verdict on a claim whose comparisons have these means; None was not run."""
+    checks = []
+    for number, mean in enumerate(means):
+        supports = {} if mean is None else {0: mean}
+        checks.append(Check(str(number), supports, "rounds", Noise(1e-6, 50)))
+    return judge(replace(claim, checks=lambda *_: iter(checks)), "cifar10", trained())[0]
+
+
+def test_half_of_a_claim_with_two_halves_is_not_enough():
+    both = CLAIM["E3CS-inc has both"]
+    assert judge_means(both, 1.0, None) == "not run"  # faster, but nobody knows where it ends
+    assert judge_means(both, 1.0, None, 1.0, 1.0) == "holds"  # the second case has both
+    assert judge_means(both, -1.0, None) == "fails"  # one half is enough to refute it
 
 
 def test_the_abstract_is_two_claims_in_one():
     # E3CS-inc needs half of Random's rounds less a few, and ends above: values serve for both
     checks = list(CLAIM["abstract, against Random"].checks(paper_evidence(), "cifar10"))
-    assert len(checks) == 4 * 4 * 2
+    assert len(checks) == 4 * 4 * 3 * 2
     first, second = checks[:2]  # iid, FedAvg, E3CS-0: 89 rounds and 63.8 %, Random: 121 and 71.46
     assert first.mean == pytest.approx(log(121 / 89 / 2))
     assert second.mean == pytest.approx(0.638 - 0.7146 + 0.01)
@@ -144,7 +143,9 @@ def test_tasks_played_on_the_same_data_are_not_compared_with_each_other():
         ({"cifar10": "digits", "emnist-letters": "digits"}, 0),
         ({task: task for task in rounds}, 4),
     ):
-        evidence = Evidence(lambda *which: {0: 10.0}, rounds, datasets=datasets)
+        evidence = Evidence(
+            lambda *which: {0: 10.0}, lambda *which: {0: 100}, rounds, datasets=datasets
+        )
         assert len(list(training.wider_gap_on_cifar(evidence, "both tasks"))) == count
 
 
@@ -155,35 +156,110 @@ def test_values_are_paired_by_seed_and_seeds_of_one_alone_do_not_count():
     assert check.supports == {1: 3.0, 2: 6.0}  # 5 - 1 - 1 and 9 - 2 - 1
 
 
-def test_never_counts_as_the_last_round_and_adds_nothing_to_the_noise():
-    assert log_rounds({0: 50.0, 1: inf}, 100) == {0: log(50), 1: log(100)}
-    without = trained(fedcs=(10.0, 11.0), random=(20.0, 29.0))
-    with_never = trained(fedcs=(10.0, 11.0), random=(20.0, 29.0), pow_d=(inf, inf))
+def test_a_run_that_did_not_get_there_adds_nothing_to_the_noise():
+    without = trained(e3cs_0=(10.0, 11.0), random=(20.0, 29.0))
+    with_never = trained(e3cs_0=(10.0, 11.0), random=(20.0, 29.0), pow_d=(inf, inf))
     expected = training.noise_of(without, "cifar10", 0.45)
     assert training.noise_of(with_never, "cifar10", 0.45) == expected
 
 
-def test_worlds_in_which_neither_got_there_say_nothing_about_a_higher_target():
-    evidence = trained(fedcs=(inf, inf, 80.0), random=(50.0, inf, 60.0))
+def test_a_run_that_stopped_before_the_target_says_at_least_so_many_rounds():
+    values = {"fedcs": {0: 40.0, 2: inf}, "random": {0: 30.0, 1: 20.0, 2: 90.0}}
+    played = {"fedcs": {0: 60, 1: 60, 2: 100}, "random": {0: 60, 1: 60, 2: 100}}
+    evidence = Evidence(
+        lambda task, selector, *rest: values.get(selector, {}),
+        lambda task, selector, *rest: played.get(selector, {}),
+        {"cifar10": 100},
+    )
+    found = first_rounds(evidence, "cifar10", "fedcs", "iid", 0.0)
+    assert found.reached == {0: log(40)}
+    assert found.beyond == {1: log(60), 2: log(100)}
+    check = training.faster(evidence, "cifar10", "fedcs", "random", "iid", 0.0)
+    assert check.supports == pytest.approx({0: log(30 / 40), 1: log(20 / 60), 2: log(90 / 100)})
+    assert check.by_signs
+
+
+@pytest.mark.parametrize(
+    ("slow", "fast", "lead", "supports"),
+    [
+        (({0: 3.0}, {}), ({0: 1.0}, {}), 0.5, {0: 1.5}),
+        (({}, {0: 3.0}), ({0: 1.0}, {}), 0.5, {0: 1.5}),  # at least
+        (({}, {0: 3.0}), ({0: 1.0}, {}), 2.5, {}),  # more than 2, perhaps more than 2.5
+        (({0: 1.0}, {}), ({}, {0: 3.0}), 0.0, {0: -2.0}),  # at most
+        (({0: 3.0}, {}), ({}, {0: 1.0}), 0.0, {}),  # stopped before the other got there
+        (({}, {0: 3.0}), ({}, {0: 3.0}), 0.0, {}),  # neither got there
+        (({0: 3.0}, {}), ({1: 1.0}, {}), 0.0, {}),  # other worlds
+    ],
+)
+def test_a_bound_counts_where_it_tells_which_run_was_first(slow, fast, lead, supports):
+    check = compare_rounds("x", FirstRounds(*slow), FirstRounds(*fast), lead=lead)
+    assert check.supports == supports
+    has_bound = bool(slow[1] or fast[1])
+    assert check.by_signs == (has_bound and bool(supports))
+
+
+def test_runs_that_do_not_tell_are_not_called_missing():
+    neither = trained(fedcs=(inf, inf), random=(inf, inf))
+    check = training.faster(neither, "cifar10", "fedcs", "random", "iid", 0.0, target=2)
+    assert decide([check])[0].verdict == "not reached"
+    absent = training.faster(trained(), "cifar10", "fedcs", "random", "iid", 0.0, target=2)
+    assert decide([absent])[0].verdict == "not run"
+    (lead, *_) = training.lead_shrinks(neither, "cifar10")
+    assert decide([lead])[0].verdict == "not reached"
+    row = next(
+        row
+        for row in report_on(neither).tables["Verdicts"]
+        if (row["claim"], row["on"]) == ("faster than Random, third target", "cifar10")
+    )
+    assert (row["verdict"], row["comparisons"]) == ("not reached", "4 not reached, 8 not run")
+
+
+def test_bounds_are_decided_by_their_signs_alone():
+    assert sign_test([1.0] * 5) == 2 / 32
+    assert sign_test([1.0] * 6) == 2 / 64
+    assert sign_test([1.0] * 7 + [-1.0]) == 2 * 9 / 256
+    assert sign_test([1.0, -1.0]) == 1.0
+    assert sign_test([]) == 1.0
+    far = dict.fromkeys(range(5), 9.0)
+    (five,) = decide([Check("x", far, "rounds", Noise(1e-6, 50), by_signs=True)])
+    assert (five.verdict, five.smallest_effect) == ("cannot be told", inf)
+    (six,) = decide([Check("x", far | {5: 0.1}, "rounds", by_signs=True)])
+    assert six.verdict == "holds"
+    assert sign_test([0.0] * 6 + [1.0]) == 1.0  # ties tell nothing
+    # Nine small leads and one large lag: the signs decide, not the mean.
+    leads = dict.fromkeys(range(9), 0.1) | {9: -5.0}
+    (most,) = decide([Check("x", leads, "rounds", by_signs=True)])
+    assert most.verdict == "holds"
+
+
+def test_one_run_that_never_got_there_does_not_outvote_two_that_did():
+    # FedCS is ahead in two worlds and never arrives in the third: nobody can tell.
+    evidence = trained(
+        fedcs=(60.0, 70.0, inf),
+        random=(70.0, 75.0, 40.0),
+        e3cs_0=(62.0, 70.0, 38.0),
+        pow_d=(80.0, 85.0, 46.0),
+    )
     check = training.faster(evidence, "cifar10", "fedcs", "random", "iid", 0.0, target=1)
-    assert check.supports == pytest.approx({0: log(50 / 100), 2: log(60 / 80)})
+    assert check.mean < 0
+    assert decide([check])[0].verdict == "cannot be told"
 
 
 def test_faster_and_better_compare_in_the_direction_of_their_names():
-    evidence = trained(fedcs=(10.0, 11.0, 12.0), random=(20.0, 22.0, 24.0))
-    faster = training.faster(evidence, "cifar10", "fedcs", "random", "iid", 0.0)
+    evidence = trained(e3cs_0=(10.0, 11.0, 12.0), random=(20.0, 22.0, 24.0))
+    faster = training.faster(evidence, "cifar10", "e3cs-0", "random", "iid", 0.0)
     assert faster.mean == pytest.approx(log(2))
-    slower = training.faster(evidence, "cifar10", "random", "fedcs", "iid", 0.0)
+    slower = training.faster(evidence, "cifar10", "random", "e3cs-0", "iid", 0.0)
     assert decide([slower])[0].verdict == "fails"
-    better = training.better(evidence, "cifar10", "random", "fedcs", "iid", 0.0)
+    better = training.better(evidence, "cifar10", "random", "e3cs-0", "iid", 0.0)
     assert better.mean == pytest.approx(11)
 
 
 def test_a_claim_fails_with_one_comparison_and_holds_only_if_none_is_open():
     lowest = CLAIM["FedCS lowest"]
-    schemes = {"e3cs_0.5": (0.7, 0.7), "random": (0.7, 0.7), "fedcs": (0.6, 0.6)}
+    schemes = {"e3cs_0.5": (0.7, 0.71), "random": (0.72, 0.73), "fedcs": (0.6, 0.61)}
     assert judge(lowest, "cifar10", trained(**schemes))[0] == "holds"  # of those run
-    assert judge(lowest, "cifar10", trained(**schemes, **{"pow-d": (0.5, 0.5)}))[0] == "fails"
+    assert judge(lowest, "cifar10", trained(**schemes, **{"pow-d": (0.5, 0.51)}))[0] == "fails"
     assert judge(lowest, "cifar10", trained(**schemes, **{"pow-d": (0.5, 0.7)}))[0] == (
         "cannot be told"
     )
@@ -239,7 +315,7 @@ def test_the_papers_own_tables_say_what_was_read_in_them(claim, ground, comparis
 
 
 def test_a_tie_in_the_papers_own_table_is_no_failure():
-    nothing = Evidence(lambda *_: {}, {"cifar10": 2500, "emnist-letters": 400})
+    nothing = Evidence(lambda *_: {}, lambda *_: {}, {"cifar10": 2500, "emnist-letters": 400})
     rows = report_on(nothing).tables["Verdicts"]
     row = next(
         row for row in rows if (row["claim"], row["on"]) == ("E3CS at every k", "emnist-letters")
@@ -252,27 +328,50 @@ def test_a_tie_in_the_papers_own_table_is_no_failure():
 def test_the_turn_is_where_the_success_drops():
     before_and_after = np.r_[np.full(25, 18), np.full(75, 9)]
     drop, where = selection.turn_of_inc(
-        Evidence(dict, {}, {"e3cs-inc": participation([before_and_after] * 3)}), "selection"
+        only_selection({"e3cs-inc": participation([before_and_after] * 3)}), "selection"
     )
     assert drop.mean == pytest.approx(9 / 20)
     assert where.mean == pytest.approx(100 / 50)
     assert {found.verdict for found in decide([drop, where])} == {"holds"}
     late = np.r_[np.full(50, 18), np.full(50, 9)]
     checks = selection.turn_of_inc(
-        Evidence(dict, {}, {"e3cs-inc": participation([late] * 3)}), "selection"
+        only_selection({"e3cs-inc": participation([late] * 3)}), "selection"
     )
     assert [found.verdict for found in decide(list(checks))] == ["cannot be told", "fails"]
 
 
+def test_the_turn_is_seen_in_a_twenty_fifth_of_the_rounds_on_either_side():
+    # 100 rounds: four before round 25 with 14 answers of 20, four after it with 9.
+    curve = np.r_[np.full(21, 18), np.full(4, 14), np.full(4, 9), np.full(71, 5)]
+    drop, _ = selection.turn_of_inc(
+        only_selection({"e3cs-inc": participation([curve] * 3)}), "selection"
+    )
+    assert drop.mean == pytest.approx((14 - 9) / 20)
+
+
+def test_a_lead_at_two_targets_has_the_noise_of_both_and_the_fewer_degrees(monkeypatch):
+    noises = {
+        0.45: RunNoise(Noise(1.0, 9), Noise(3.0, 4), share=0.5),
+        0.55: RunNoise(Noise(2.0, 6), Noise(8.0, 3), share=0.25),
+    }
+    monkeypatch.setattr(training, "noise_of", lambda evidence, task, accuracy: noises[accuracy])
+    (check, *_) = training.lead_shrinks(trained(fedcs=(10.0,), random=(20.0,)), "cifar10")
+    # FedCS less Random: 3 + 0.5 * 1 and 8 + 0.75 * 2, the latter with fewer degrees.
+    assert check.noise.variance == pytest.approx(3.5 + 9.5)
+    assert check.noise.degrees == pytest.approx(9.5**2 / (8**2 / 3 + 1.5**2 / 6))
+    noises[0.45] = noises[0.55]
+    (gap, _) = training.wider_gap_in_noniid(trained(), "cifar10")
+    assert gap.noise.variance == pytest.approx(2 * 9.5)
+    assert gap.noise.degrees == pytest.approx(9.5**2 / (8**2 / 3 + 1.5**2 / 6))
+
+
 def test_orders_of_fairness_and_success_are_judged_neighbour_by_neighbour():
-    evidence = Evidence(
-        dict,
-        {},
+    evidence = only_selection(
         {
-            "random": participation([[10, 10]] * 2, [[5, 5]] * 2),
-            "e3cs-0.5": participation([[12, 12]] * 2, [[4, 6]] * 2),
-            "e3cs-0": participation([[16, 16]] * 2, [[1, 9]] * 2),
-            "fedcs": participation([[15, 15]] * 2, [[0, 10]] * 2),
+            "random": participation([[10, 10]] * 3, [[5, 5]] * 3),
+            "e3cs-0.5": participation([[12, 12]] * 3, [[4, 6]] * 3),
+            "e3cs-0": participation([[16, 16]] * 3, [[1, 9]] * 3),
+            "fedcs": participation([[15, 15]] * 3, [[0, 10]] * 3),
         },
     )
     fair = {}
@@ -291,11 +390,9 @@ def test_orders_of_fairness_and_success_are_judged_neighbour_by_neighbour():
 
 def test_dozens_and_the_best_class_are_counted_by_class():
     counts = [[10, 30, 500, 700]]  # classes 0, 0, 1, 1
-    evidence = Evidence(
-        dict,
-        {},
+    evidence = only_selection(
         {"e3cs-0": participation([[1]], counts), "fedcs": participation([[1]], [[0, 0, 1200, 0]])},
-        np.array([0, 0, 1, 1]),
+        classes=np.array([0, 0, 1, 1]),
     )
     (in_all,) = selection.wrong_in_total(evidence, "selection")
     assert in_all.mean == 100 - 40
@@ -309,8 +406,8 @@ def test_dozens_and_the_best_class_are_counted_by_class():
 
 def test_e3cs_inc_becomes_random_after_the_turn():
     inc, plain = np.r_[np.full(25, 18), np.full(75, 9)], np.full(100, 9)
-    evidence = Evidence(
-        dict, {}, {"e3cs-inc": participation([inc] * 2), "random": participation([plain] * 2)}
+    evidence = only_selection(
+        {"e3cs-inc": participation([inc] * 2), "random": participation([plain] * 2)}
     )
     (check,) = selection.inc_becomes_random(evidence, "selection")
     assert check.mean == pytest.approx(0.02)
@@ -318,13 +415,13 @@ def test_e3cs_inc_becomes_random_after_the_turn():
 
 def test_pow_d_is_low_in_every_tenth_and_pays_little_of_the_most():
     plain, low = np.full(20, 10), np.r_[np.full(18, 4), np.full(2, 12)]
-    evidence = Evidence(
-        dict, {}, {"random": participation([plain] * 3), "pow-d": participation([low] * 3)}
+    evidence = only_selection(
+        {"random": participation([plain] * 3), "pow-d": participation([low] * 3)}
     )
     checks = list(selection.powd_is_low_throughout(evidence, "selection"))
     assert [round(check.mean, 9) for check in checks] == [0.3] * 9 + [-0.1]
     schemes = {"e3cs-0": participation([[18, 18]]), "fedcs": participation([[20, 16]])}
-    (kept,) = selection.little_is_sacrificed(Evidence(dict, {}, schemes), "selection")
+    (kept,) = selection.little_is_sacrificed(only_selection(schemes), "selection")
     assert kept.mean == pytest.approx(0.1)
 
 
@@ -341,7 +438,27 @@ def test_without_any_results_every_claim_is_not_run():
 
 
 def test_a_regret_above_the_bound_refutes_the_theorem():
-    evidence = Evidence(
-        dict, {}, bound_margins={"fine": [5.0, 6.0, 7.0], "switch": [-50.0, -60.0, -55.0]}
-    )
+    above = [-50.0, -60.0, -55.0]
+    fine = {"e3cs-0, exact, eta 0.5": [5.0, 6.0, 7.0]}
+    evidence = only_selection({}, bound_margins=fine | {"switch, no floor, eta 0.1": above})
     assert judge(CLAIM["regret bound"], "selection", evidence)[0] == "fails"
+    # The theorem is about the paper's update.
+    evidence = only_selection({}, bound_margins=fine | {"switch, robust, eta 0.1": above})
+    assert judge(CLAIM["regret bound"], "selection", evidence)[0] == "holds"
+
+
+def test_worlds_that_chose_are_left_out_of_trained_participation_too():
+    plain = participation([[10, 10], [10, 12], [10, 11]], [[5, 5]] * 3)
+    low = replace(participation([[4, 4], [4, 5], [5, 5]], [[5, 5]] * 3), chose=frozenset({0}))
+    evidence = only_selection({"random": plain, "pow-d": low}, classes=np.array([0, 1]))
+    rest = without_choosing_worlds(evidence).participation
+    assert (rest["random"].seeds, rest["pow-d"].seeds) == ((0, 1, 2), (1, 2))
+    assert rest["pow-d"].successes.tolist() == [[4, 5], [5, 5]]
+    row = next(
+        row
+        for row in report_on(evidence).tables["Verdicts"]
+        if row["claim"] == "pow-d asks who fails"
+    )
+    assert (row["worlds"], row["chose nothing"]) == ("3", "2")
+    alone = only_selection({"pow-d": low.without(frozenset({1, 2}))})
+    assert "pow-d" not in without_choosing_worlds(alone).participation

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from made import result
 
-from fedcohort.paper.cells import Cell
-from fedcohort.paper.fit import Deviation, pooled_spread, score, score_rows
+from fedcohort.paper.cells import Cell, prediction_factor
+from fedcohort.paper.fit import Deviation, Spread, pooled_spread, score, score_rows
 from fedcohort.paper.readings import PRINTED, split_worlds
 from fedcohort.paper.results import Results
 from fedcohort.paper.setting import task_config
@@ -13,11 +13,43 @@ from fedcohort.paper.table_reports import report
 
 
 def test_the_spread_pools_the_worlds_of_all_cells():
-    # Squares about the means: 0.5 in the first cell (1 degree), 2 in the second (2 degrees).
-    deviations = [Deviation((1.0, 2.0), 0.0), Deviation((4.0, 5.0, 6.0), 0.0), Deviation((9,), 0)]
-    spread, degrees = pooled_spread(deviations)
-    assert degrees == 3
-    assert spread == pytest.approx(sqrt(2.5 / 3))
+    # Squares about the means: 0.5 in the first group (1 degree), 2 in the second (2 degrees). One
+    # cell in each group: nothing moves together. A cell with fewer worlds is left out.
+    first = [Deviation((1.0, 2.0), 0.0)]
+    second = [Deviation((4.0, 5.0, 6.0), 0.0), Deviation((9.0,), 0.0)]
+    spread = pooled_spread([first, second, []])
+    assert spread.degrees == 3
+    assert spread.sd == pytest.approx(sqrt(2.5 / 3))
+    assert pooled_spread([[Deviation((1.0,), 0.0)]]) == Spread(0.0, 0)
+
+
+def test_cells_that_move_together_are_worth_fewer_degrees():
+    same = Deviation((1.0, 3.0), 0.0)
+    assert pooled_spread([[same, same, same]]) == Spread(sqrt(2.0), 1.0)  # three times one cell
+    # Opposite moves of two cells: no common move, so two degrees.
+    opposite = pooled_spread([[same, Deviation((3.0, 1.0), 0.0)]])
+    assert opposite == Spread(sqrt(2.0), 2.0)
+
+
+def test_the_prediction_interval_covers_one_more_world_as_often_as_it_says():
+    # Seven schemes in two groups of two and three worlds; a world moves all schemes by as much as
+    # their own noise.
+    rng = np.random.default_rng(3)
+    held = 0
+    asked = 0
+    for _ in range(400):
+        groups = []
+        for worlds in (2, 3):
+            moves = rng.normal(size=(7, worlds + 1)) + rng.normal(size=worlds + 1)
+            groups.append(moves)
+        known = [[Deviation(tuple(row[:-1]), 0.0) for row in moves] for moves in groups]
+        spread = pooled_spread(known)
+        row = groups[0][0]  # one cell: the others of this world are not independent of it
+        margin = prediction_factor(2, spread.degrees) * spread.sd
+        held += abs(row[-1] - row[:-1].mean()) <= margin
+        asked += 1
+    error = 3 * (0.95 * 0.05 / asked) ** 0.5  # three standard errors
+    assert held / asked >= 0.95 - error
 
 
 def test_scores_are_those_worked_by_hand():
@@ -32,12 +64,14 @@ def test_scores_are_those_worked_by_hand():
         Cell((50.0,), None),  # nothing to compare with
     ]
     # t of 10 degrees is 2.228; times 0.1 times the root of 1.5 is 0.273: log 1.1, not log 2
-    found = score(cells, in_logs=True, spread=0.1, degrees=10)
+    found = score([(cell, Spread(0.1, 10)) for cell in cells], in_logs=True)
     assert (found.cells, found.nevers, found.nevers_agree, found.inside) == (5, 3, 1, 2)
     assert found.median == pytest.approx((log(1.1) + log(2)) / 2)
     assert found.worst == pytest.approx(log(2))
-    assert score(cells, in_logs=True, spread=0.0, degrees=0).inside is None
-    assert score([Cell(())], in_logs=True, spread=0.1, degrees=3) is None
+    wide = [(cells[0], Spread(0.1, 10)), (cells[1], Spread(0.3, 10))]  # each has its own spread
+    assert score(wide, in_logs=True).inside == 2
+    assert score([(cell, Spread(0.0, 0)) for cell in cells], in_logs=True).inside is None
+    assert score([(Cell(()), Spread(0.1, 3))], in_logs=True) is None
 
 
 def test_rows_say_rounds_in_per_cent_and_accuracies_in_points():
@@ -50,7 +84,9 @@ def test_rows_say_rounds_in_per_cent_and_accuracies_in_points():
     rounds, final = score_rows(config, {key: runs}, {key: runs})
     worst = exp(log(515) - (log(134) + log(121)) / 2) - 1
     assert rounds["worst"] == f"{100 * worst:.1f} %"
-    assert rounds["inside"] == "1 of 3 (3 df)"
+    # One cell in each column, so one degree, t 12.7; the logs of 134 and 121 have an sd of 0.072:
+    # the margin is 12.7 * 0.072 * 1.5^0.5 = 1.12, and log(515 / 127.3) is 1.40.
+    assert rounds["inside"] == "2 of 3 (1 df)"
     assert (final["median"], final["n"], final["group"]) == ("1.46 points", 2, "iid, FedAvg")
 
 

@@ -31,7 +31,7 @@ def test_fewer_rounds_than_the_papers_say_nothing_of_what_it_reached_later():
 @pytest.mark.parametrize(
     ("seen", "paper", "quantity", "left", "right"),
     [
-        ((100.0, 110.0, 120.0), 131.0, 0.45, "110 ± 10", "131 (−21)*"),
+        ((100.0, 110.0, 120.0), 160.0, 0.45, "110 ± 10", "160 (−50)*"),
         ((100.0, 110.0, 120.0, inf), inf, 0.45, "110 ± 10 (3 of 4)", "never"),
         ((inf, inf), inf, 0.45, "never", "never"),
         ((0.70, 0.72), 0.7146, "final", "71.00 ± 1.41", "71.46 (−0.46)"),

@@ -7,7 +7,7 @@ an accuracy, and nan where an unfinished run has not come that far yet.
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf, isnan, nan
+from math import inf, isnan, nan, sqrt
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from fedcohort.lab.runs import run_keys
 from fedcohort.metrics import first_at
 from fedcohort.reports.words import counted
 from fedcohort.statistics import sd
+from fedcohort.students_t import t_quantile
 
 # A target accuracy means the first round that reaches it; "final" and "official" mean the
 # accuracy in the last round, on the clients' reserved data and on the official test set.
@@ -215,10 +216,11 @@ class Cell:
 
     @property
     def outside(self) -> bool | None:
-        """Whether the paper's value lies outside mean ± 2 sd; None if nobody can tell.
+        """Whether the paper's value lies outside what one more run would give; None if unknown.
 
-        Nobody can tell from one seed or while runs are pending. A run that never reached the
-        target leaves no upper limit. The paper's "never" is outside if all runs reached it.
+        The limits are those of the 95 % prediction interval, mean ± t·sd·√(1 + 1/n). Nobody can
+        tell from one seed or while runs are pending. A run that never reached the target leaves
+        no upper limit. The paper's "never" is outside if all runs reached it.
         """
         if self.paper is None or len(self.values) < 2 or self.pending:
             return None
@@ -230,7 +232,22 @@ class Cell:
             return True
         if self.reached.size == 1:
             return None
-        if self.paper < self.mean - 2 * self.sd:
+        margin = prediction_factor(self.reached.size, self.reached.size - 1) * self.sd
+        if self.paper < self.mean - margin:
             return True
         all_reached = self.reached.size == len(self.values)
-        return all_reached and bool(self.paper > self.mean + 2 * self.sd)
+        return all_reached and bool(self.paper > self.mean + margin)
+
+
+def prediction_factor(runs: int, degrees: float) -> float:
+    """Return the half-width of a 95 % prediction interval for one more run, in sd.
+
+    Args:
+        runs: Number of runs that the mean is taken over.
+        degrees: Degrees of freedom of the sd.
+
+    Examples:
+        >>> round(prediction_factor(2, 1), 1)
+        15.6
+    """
+    return t_quantile(0.975, degrees) * sqrt(1 + 1 / runs)

@@ -4,7 +4,7 @@ Rounds are compared by the logarithm of ours over the paper's, final accuracies 
 the paper says "never", or one of our worlds never got there, only "never" on both sides agrees.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import exp, inf, log, sqrt
 from typing import Any
@@ -12,18 +12,19 @@ from typing import Any
 import numpy as np
 
 from fedcohort.lab.config import ComparisonConfig
-from fedcohort.paper.cells import Cell, Cells
-from fedcohort.paper.labels import partition_label, update_label
+from fedcohort.paper.cells import Cell, Cells, Quantity, prediction_factor
+from fedcohort.paper.labels import describe_range, partition_label, update_label
 from fedcohort.paper.tables import paper_cell, quantities
-from fedcohort.students_t import t_quantile
 
 SCORES_LEGEND = (
     "Fit to the paper: the deviation of a cell is the distance of our mean over worlds from the "
     "paper's value, for rounds as exp|log(ours/paper)| - 1 in % with the geometric mean, for "
     "final accuracies in points. Inside: cells whose published value lies in the 95 % prediction "
     "interval of one more world, mean ± t·s·√(1 + 1/n). The standard deviation s from world to "
-    "world is pooled over all cells of the reading that have two worlds or more (df: its degrees "
-    "of freedom); cells with a never on one side only are outside. Never "
+    "world is pooled over the cells of a column of the reading that have two worlds or more. Cells "
+    "of one world move together, so s has fewer degrees of freedom than so many independent "
+    "cells (df: their effective number, from column to column). Cells with a never on one side "
+    "only are outside. Never "
     "agrees: cells with a never on either side that have it in the paper and in all our worlds."
 )
 
@@ -52,6 +53,19 @@ class Deviation:
 
 
 @dataclass(frozen=True)
+class Spread:
+    """The spread from world to world.
+
+    Attributes:
+        sd: Standard deviation.
+        degrees: Effective degrees of freedom; 0 if it is not known.
+    """
+
+    sd: float
+    degrees: float
+
+
+@dataclass(frozen=True)
 class Score:
     """The fit of a set of cells.
 
@@ -62,7 +76,6 @@ class Score:
         inside: Cells inside the prediction interval of one more world; None without a spread.
         nevers: Cells with a never on either side.
         nevers_agree: Those of them that are never on both.
-        degrees: Degrees of freedom of the spread.
     """
 
     cells: int
@@ -71,36 +84,43 @@ class Score:
     inside: int | None
     nevers: int
     nevers_agree: int
-    degrees: int
 
 
-def score(cells: Sequence[Cell], in_logs: bool, spread: float, degrees: int) -> Score | None:
+def score(cells: Sequence[tuple[Cell, Spread]], in_logs: bool) -> Score | None:
     """Return how well cells fit the paper; None if there is nothing to compare.
 
     Args:
-        cells: Cells of one kind of quantity, with the paper's values.
+        cells: Cells of one kind of quantity with the paper's values, each with the spread of its
+            quantity.
         in_logs: Whether they hold rounds, which are compared in logs.
-        spread: Standard deviation from world to world; see `pooled_spread`.
-        degrees: Its degrees of freedom; 0 if it is not known.
     """
-    known = [cell for cell in cells if cell.paper is not None and cell.values and not cell.pending]
-    if not known:
+    nevers = 0
+    agree = 0
+    inside = 0
+    sizes = []
+    has_spread = True
+    for cell, spread in cells:
+        if cell.paper is None or not cell.values or cell.pending:
+            continue
+        if _has_never(cell):
+            nevers += 1
+            agree += cell.paper == inf and set(cell.values) == {inf}
+            continue
+        one = deviation(cell, in_logs)
+        sizes.append(one.size)
+        if spread.degrees:
+            inside += _is_inside(one, spread)
+        else:
+            has_spread = False
+    if not sizes and not nevers:
         return None
-    nevers = [cell for cell in known if _has_never(cell)]
-    agree = sum(cell.paper == inf and set(cell.values) == {inf} for cell in nevers)
-    deviations = [deviation(cell, in_logs) for cell in known if not _has_never(cell)]
-    inside = None
-    if degrees:
-        inside = agree + sum(_is_inside(one, spread, degrees) for one in deviations)
-    sizes = [one.size for one in deviations]
     return Score(
-        cells=len(known),
+        cells=len(sizes) + nevers,
         median=float(np.median(sizes)) if sizes else 0.0,
         worst=max(sizes, default=0.0),
-        inside=inside,
-        nevers=len(nevers),
+        inside=inside + agree if has_spread else None,
+        nevers=nevers,
         nevers_agree=agree,
-        degrees=degrees,
     )
 
 
@@ -116,24 +136,46 @@ def deviation(cell: Cell, in_logs: bool) -> Deviation:
     return Deviation(cell.values, paper)
 
 
-def pooled_spread(deviations: Sequence[Deviation]) -> tuple[float, int]:
-    """Return the standard deviation from world to world over all cells, and its degrees.
+def pooled_spread(groups: Iterable[Sequence[Deviation]]) -> Spread:
+    """Return the spread from world to world, pooled over the cells of one quantity.
 
     It contains what a world does to all schemes alike, since one more world would have that too.
+    For the same reason cells of a group are correlated. With a common correlation r, m cells are
+    worth m / (1 + (m - 1) r^2) independent ones: so many degrees each world beyond the first has.
+
+    Args:
+        groups: The cells of each group of runs; those with fewer worlds than the others of their
+            group are left out.
     """
     squares = 0.0
-    degrees = 0
-    for one in deviations:
-        squares += sum((value - one.mean) ** 2 for value in one.values)
-        degrees += len(one.values) - 1
-    if not degrees:
-        return 0.0, 0
-    return sqrt(squares / degrees), degrees
+    of_sums = 0.0
+    extra = 0.0
+    worlds = 0
+    cells = 0
+    for group in groups:
+        count = max((len(one.values) for one in group), default=0)
+        rows = [one.values for one in group if len(one.values) == count]
+        if count < 2:
+            continue
+        moves = np.array(rows) - np.mean(rows, axis=1, keepdims=True)  # [cells, worlds]
+        squares += float((moves**2).sum())
+        of_sums += float((moves.sum(axis=0) ** 2).sum())
+        extra += (len(rows) - 1) * float((moves**2).sum())
+        worlds += count - 1
+        cells += len(rows) * (count - 1)
+    if not cells:
+        return Spread(0.0, 0)
+    # The square of a sum of m cells is m (1 + (m - 1) r) times that of one, on average.
+    correlation = 0.0
+    if extra:
+        correlation = min(1.0, max(0.0, (of_sums - squares) / extra))
+    per_world = cells / worlds
+    degrees = cells / (1 + (per_world - 1) * correlation**2)
+    return Spread(sqrt(squares / cells), degrees)
 
 
-def _is_inside(one: Deviation, spread: float, degrees: int) -> bool:
-    margin = t_quantile(0.975, degrees) * spread * sqrt(1 + 1 / len(one.values))
-    return one.size <= margin
+def _is_inside(one: Deviation, spread: Spread) -> bool:
+    return one.size <= prediction_factor(len(one.values), spread.degrees) * spread.sd
 
 
 def score_rows(config: ComparisonConfig, cells: Cells, all_worlds: Cells) -> list[dict[str, Any]]:
@@ -147,36 +189,56 @@ def score_rows(config: ComparisonConfig, cells: Cells, all_worlds: Cells) -> lis
     Returns:
         Rows for a table; none for groups without runs or without published values.
     """
+    spreads: dict[Quantity, Spread] = {}
+    for quantity in quantities(config):
+        groups = []
+        for others in _by_group(all_worlds).values():
+            groups.append(_known_deviations(config, others, quantity))
+        spreads[quantity] = pooled_spread(groups)
+
+    rows = []
+    for group, members in _by_group(cells).items():
+        for kind in ("rounds", "final"):
+            in_logs = kind == "rounds"
+            own = [quantity for quantity in spreads if (quantity != "final") == in_logs]
+            with_spreads = []
+            for quantity in own:
+                for cell in _cells_of(config, members, quantity):
+                    with_spreads.append((cell, spreads[quantity]))
+            found = score(with_spreads, in_logs)
+            if found is not None:
+                worlds = max(len(runs) for runs in members.values())
+                degrees = [spreads[quantity].degrees for quantity in own]
+                rows.append({"group": group, "n": worlds} | _row(kind, found, degrees))
+    return rows
+
+
+def _by_group(cells: Cells) -> dict[str, Cells]:
+    """Return the cells of each group: a partition and a local update."""
     groups: dict[str, Cells] = {}
     for key, runs in cells.items():
         group = f"{partition_label(key[1])}, {update_label(key[3])}"
         groups.setdefault(group, {})[key] = runs
-    rows = []
-    for group, members in groups.items():
-        for kind in ("rounds", "final"):
-            in_logs = kind == "rounds"
-            known = []
-            for cell in _cells_of(config, all_worlds, in_logs):
-                if cell.paper is not None and cell.values and not _has_never(cell):
-                    known.append(deviation(cell, in_logs))
-            spread, degrees = pooled_spread(known)
-            found = score(_cells_of(config, members, in_logs), in_logs, spread, degrees)
-            if found is not None:
-                worlds = max(len(runs) for runs in members.values())
-                rows.append({"group": group, "n": worlds} | _row(kind, found))
-    return rows
+    return groups
 
 
-def _cells_of(config: ComparisonConfig, cells: Cells, in_logs: bool) -> list[Cell]:
-    """Return the cells of first rounds, or those of final accuracies."""
-    names = [name for name in quantities(config) if (name != "final") == in_logs]
-    found = []
-    for key, runs in cells.items():
-        found += [paper_cell(config, key, runs, name) for name in names]
-    return found
+def _known_deviations(
+    config: ComparisonConfig, cells: Cells, quantity: Quantity
+) -> list[Deviation]:
+    """Return the deviations of the cells that have a value of the paper and no never."""
+    known = []
+    for cell in _cells_of(config, cells, quantity):
+        if cell.paper is not None and cell.values and not _has_never(cell):
+            known.append(deviation(cell, in_logs=quantity != "final"))
+    return known
 
 
-def _row(kind: str, result: Score) -> dict[str, Any]:
+def _cells_of(config: ComparisonConfig, cells: Cells, quantity: Quantity) -> list[Cell]:
+    """Return the cells of one quantity."""
+    return [paper_cell(config, key, runs, quantity) for key, runs in cells.items()]
+
+
+def _row(kind: str, result: Score, degrees: Sequence[float]) -> dict[str, Any]:
     """Write a score: rounds in per cent, accuracies in points."""
 
     def text(size: float) -> str:
@@ -186,7 +248,7 @@ def _row(kind: str, result: Score) -> dict[str, Any]:
 
     inside = "-"
     if result.inside is not None:
-        inside = f"{result.inside} of {result.cells} ({result.degrees} df)"
+        inside = f"{result.inside} of {result.cells} ({describe_range(degrees)} df)"
     nevers = "-"
     if result.nevers:
         nevers = f"{result.nevers_agree} of {result.nevers}"

@@ -1,6 +1,6 @@
 """How reports name things: schemes, partitions, update rules, quantities and runs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.result import Result
@@ -105,3 +105,17 @@ def _describe_cost(run: Result) -> str:
         return ""
     speed = f"{steps / seconds:,.0f} client steps/s"
     return f" {runs} runs, {rounds} rounds: {seconds:,.0f} s, {speed}."
+
+
+def describe_range(numbers: Sequence[float]) -> str:
+    """Write the smallest and the largest number, such as "1 to 3"; a dash without any.
+
+    Examples:
+        >>> describe_range([3, 1, 2.5]), describe_range([2, 2]), describe_range([])
+        ('1 to 3', '2', '-')
+    """
+    if not numbers:
+        return "-"
+    low = f"{min(numbers):.3g}"
+    high = f"{max(numbers):.3g}"
+    return low if low == high else f"{low} to {high}"

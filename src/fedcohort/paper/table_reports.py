@@ -20,7 +20,8 @@ from fedcohort.reports.report import Report
 PARTITIONS = (*PAPER["partitions"], INDEPENDENT_DRAWS)
 LEGEND = (
     "Mean ± standard deviation over seeds. Beside it stands the paper's value and, in brackets, "
-    "our mean less the paper's value. *: the paper's value lies outside our mean ± 2 sd. "
+    "our mean less the paper's value. *: the paper's value lies outside the 95 % prediction "
+    "interval of one more seed, which is wide if there are few (15.6 sd to each side for two). "
     "?: the spread is unknown, because there is one seed or a run is unfinished. "
     "never: no run reached this accuracy. "
     "(2 of 3): the number is of two runs; the third has not reached the accuracy."

@@ -73,7 +73,7 @@ def long_rows(config: ComparisonConfig, cells: Cells) -> Rows:
             row |= {
                 "paper": cell.paper,
                 "difference": cell.difference,
-                "paper outside mean ± 2 sd": cell.outside,
+                "paper outside 95 % prediction interval": cell.outside,
             }
             rows.append(row)
     return rows

@@ -1,85 +1,27 @@
 """What a claim of the paper is, and the comparisons that decide it.
 
-Each comparison has supports: by how much it speaks for the claim, once per world. One statistic
-decides all of them. The spread comes from a two-way layout, scheme and world, pooled over all
-schemes and groups of a task; a comparison between numbers of other kinds has its own spread.
-P-values are two-sided and corrected by Holm's method over the comparisons of a claim.
+Each comparison has supports: by how much it speaks for the claim, once per world. Student's t
+decides whether their mean differs from zero, with the noise of trained runs (see `noise`) or, for
+other numbers, with the supports' own spread. Supports that are only bounds are decided by their
+signs. P-values are two-sided and corrected by Holm's method over the comparisons of a claim.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import exp, inf, log, nan, sqrt
+from math import comb, exp, inf, nan, sqrt
 
 import numpy as np
 
 from fedcohort.paper.claims.evidence import Evidence
+from fedcohort.paper.claims.noise import BySeed, Noise
 from fedcohort.paper.setting import TASKS
-from fedcohort.statistics import holm
+from fedcohort.statistics import holm, sd
 from fedcohort.students_t import t_p_value, t_quantile
 
-BySeed = Mapping[int, float]
 LEVEL = 0.05
 UNKNOWN = "cannot be told"
-UNITS = ("rounds", "accuracy", "ratio", "fairness", "times", "updates")
-
-
-@dataclass(frozen=True)
-class Noise:
-    """The spread of one run once its scheme and its world are known.
-
-    Attributes:
-        variance: Pooled variance of the residuals.
-        degrees: Degrees of freedom.
-    """
-
-    variance: float
-    degrees: int
-
-
-def pool(layouts: Iterable[Mapping[str, BySeed]]) -> Noise:
-    """Return the noise of two-way layouts, each with effects of its schemes and its worlds.
-
-    Schemes whose values are equal in all worlds are one scheme: E3CS-0 and E3CS-inc are, until
-    a quarter of the rounds.
-
-    Args:
-        layouts: Values by scheme and world, one layout for each group of runs.
-
-    Examples:
-        >>> pool([{"a": {0: 1.0, 1: 2.0}, "b": {0: 3.0, 1: 6.0}}])
-        Noise(variance=1.0, degrees=1)
-    """
-    squares = 0.0
-    degrees = 0
-    for layout in layouts:
-        different = {tuple(sorted(values.items())): values for values in layout.values() if values}
-        found, freedom = _residuals(list(different.values()))
-        squares += found
-        degrees += freedom
-    if not degrees:
-        return Noise(nan, 0)
-    return Noise(round(squares / degrees, 15), degrees)
-
-
-def _residuals(rows: Sequence[BySeed]) -> tuple[float, int]:
-    """Return the squares that effects of rows and worlds leave, and their degrees of freedom."""
-    worlds = sorted({seed for row in rows for seed in row})
-    design = []
-    values = []
-    for number, row in enumerate(rows):
-        for seed, value in row.items():
-            line = np.zeros(len(rows) + len(worlds))
-            line[number] = 1.0
-            line[len(rows) + worlds.index(seed)] = 1.0
-            design.append(line)
-            values.append(value)
-    if not values:
-        return 0.0, 0
-    matrix = np.array(design)
-    observed = np.array(values)
-    effects, _, rank, _ = np.linalg.lstsq(matrix, observed, rcond=None)
-    squares = float(((observed - matrix @ effects) ** 2).sum())
-    return squares, len(values) - int(rank)
+NOT_REACHED = "not reached"
+NOT_RUN = "not run"
 
 
 @dataclass(frozen=True)
@@ -89,16 +31,18 @@ class Check:
     Attributes:
         description: What is compared.
         supports: By how much it speaks for the claim, by world.
-        unit: One of UNITS; rounds are in logs.
-        noise: The pooled noise of one run; None if the supports' own spread decides.
-        runs: Number of runs that each support is made of.
+        unit: What supports count: "rounds" (in logs), "accuracy", or another word.
+        noise: The noise of one support; None if the supports' own spread decides.
+        by_signs: Whether supports are bounds, so that only their signs count.
+        was_run: Whether there were runs to compare, even if they say nothing.
     """
 
     description: str
     supports: BySeed
     unit: str
     noise: Noise | None = None
-    runs: int = 2
+    by_signs: bool = False
+    was_run: bool = False
 
     @property
     def worlds(self) -> int:
@@ -113,20 +57,35 @@ class Check:
         return float(np.mean(list(self.supports.values())))
 
     @property
-    def error_and_degrees(self) -> tuple[float, int]:
+    def error_and_degrees(self) -> tuple[float, float]:
         """Standard error of the mean and its degrees of freedom, 0 if there is none."""
+        if self.by_signs:
+            return nan, 0
         if self.noise is not None:
-            return sqrt(self.runs * self.noise.variance / max(1, self.worlds)), self.noise.degrees
+            return sqrt(self.noise.variance / max(1, self.worlds)), self.noise.degrees
         if self.worlds < 2:
             return nan, 0
-        spread = float(np.std(list(self.supports.values()), ddof=1))
+        spread = sd(np.array(list(self.supports.values())))
         if not spread and self.worlds < 3:
             return nan, 0  # two counts may agree by chance
         return spread / sqrt(self.worlds), self.worlds - 1
 
     @property
+    def ratio(self) -> float:
+        """Mean support in standard errors; the mean alone where the error is not known."""
+        if self.by_signs:
+            signs = np.sign(list(self.supports.values()))
+            return float(signs.sum()) / sqrt(self.worlds)
+        error, degrees = self.error_and_degrees
+        if not degrees or not error:
+            return self.mean
+        return self.mean / error
+
+    @property
     def p_value(self) -> float:
         """Two-sided, not corrected; 1 if there is no spread to compare with."""
+        if self.by_signs:
+            return sign_test(list(self.supports.values()))
         error, degrees = self.error_and_degrees
         if not self.supports or not degrees:
             return 1.0
@@ -158,12 +117,12 @@ class Decision:
 
     @property
     def verdict(self) -> str:
-        """Holds, fails, cannot be told, or not run."""
+        """Holds, fails, cannot be told, not reached, or not run."""
         if not self.check.supports:
-            return "not run"
+            return NOT_REACHED if self.check.was_run else NOT_RUN
         if self.p_value >= LEVEL:
             return UNKNOWN
-        return "holds" if self.check.mean > 0 else "fails"
+        return "holds" if self.check.ratio > 0 else "fails"
 
 
 def decide(checks: Sequence[Check]) -> list[Decision]:
@@ -182,7 +141,22 @@ def decide(checks: Sequence[Check]) -> list[Decision]:
 
 
 def _content(check: Check) -> tuple[object, ...]:
-    return (check.unit, check.runs, check.noise, tuple(sorted(check.supports.items())))
+    supports = tuple(sorted(check.supports.items()))
+    return (check.unit, check.noise, check.by_signs, supports)
+
+
+def sign_test(supports: Sequence[float]) -> float:
+    """Return the two-sided p-value that both signs are equally likely; ties do not count.
+
+    Examples:
+        >>> sign_test([0.2, 0.5, 0.1, 0.4, 0.3, 0.9, 0.0])
+        0.03125
+    """
+    above = sum(value > 0 for value in supports)
+    below = sum(value < 0 for value in supports)
+    count = above + below
+    tail = sum(comb(count, number) for number in range(min(above, below) + 1))
+    return min(1.0, 2 * tail / 2.0**count)
 
 
 @dataclass(frozen=True)
@@ -196,8 +170,8 @@ class Claim:
         statistic: The statistic that decides it, in words.
         checks: Yields the comparisons, given the evidence and one of the grounds.
         grounds: What the claim is about: tasks, "both tasks" or "selection".
-        candidates: Comparisons of one candidate if one candidate is enough ("up to"); 0 if the
-            claim needs all comparisons.
+        together: Number of neighbouring comparisons that make one case: all of them must hold.
+        up_to: Whether one case is enough, because the paper says "up to"; otherwise all count.
         without_runs: What is said where there are no comparisons.
     """
 
@@ -207,7 +181,8 @@ class Claim:
     statistic: str
     checks: Callable[[Evidence, str], Iterator[Check]]
     grounds: tuple[str, ...] = tuple(TASKS)
-    candidates: int = 0
+    together: int = 1
+    up_to: bool = False
     without_runs: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -218,22 +193,14 @@ def compare(
     unit: str,
     noise: Noise | None = None,
     lead: float = 0.0,
-    runs: int = 2,
+    was_run: bool = False,
 ) -> Check:
     """Check that one value is above another by more than a lead, over the worlds of both."""
     supports = {}
     for seed in higher:
         if seed in lower:
             supports[seed] = higher[seed] - lower[seed] - lead
-    return Check(description, supports, unit, noise, runs)
-
-
-def log_rounds(first_rounds: BySeed, horizon: int) -> dict[int, float]:
-    """Return logs of first rounds; never counts as the last round, the least that it can mean."""
-    logs = {}
-    for seed, round in first_rounds.items():
-        logs[seed] = log(min(round, horizon))
-    return logs
+    return Check(description, supports, unit, noise, was_run=was_run)
 
 
 def write_effect(size: float, unit: str) -> str:

@@ -18,6 +18,8 @@ from fedcohort.world.classes import class_of
 
 # Task, selector, partition, mu, cohort and quantity give values by seed.
 TrainedValues = Callable[[str, str, str, float, int, Quantity], Mapping[int, float]]
+# Task, selector, partition, mu and cohort give the number of rounds played by seed.
+PlayedRounds = Callable[[str, str, str, float, int], Mapping[int, int]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,11 +30,23 @@ class Participation:
         seeds: The seeds.
         successes: Updates that arrived [S, T].
         counts: How often each client was asked [S, K].
+        chose: Seeds in which a reading of the paper was chosen, where training was needed.
     """
 
     seeds: tuple[int, ...]
     successes: Ints
     counts: Ints
+    chose: frozenset[int] = frozenset()
+
+    def without(self, seeds: frozenset[int]) -> "Participation":
+        """Return the same without some seeds."""
+        kept = [place for place, seed in enumerate(self.seeds) if seed not in seeds]
+        return replace(
+            self,
+            seeds=tuple(self.seeds[place] for place in kept),
+            successes=self.successes[kept],
+            counts=self.counts[kept],
+        )
 
     def success_ratio(self, cohort: int, first_round: int = 0) -> dict[int, float]:
         """Return the share of the updates asked for that arrived, by seed."""
@@ -52,7 +66,9 @@ class Evidence:
     """Everything that claims are judged by; what is missing is empty.
 
     Attributes:
-        trained: Values of trained runs.
+        trained: Values of trained runs: infinite for a run that never reached a target, missing
+            for one that is not finished and has not reached it yet.
+        played: How many rounds each trained run has played.
         rounds: Number of rounds played, by task.
         participation: Who was asked and who answered, by selector.
         classes: Class of success rates of each client [K]; the last class is the best.
@@ -64,6 +80,7 @@ class Evidence:
     """
 
     trained: TrainedValues
+    played: PlayedRounds
     rounds: Mapping[str, int]
     participation: Mapping[str, Participation] = field(default_factory=dict)
     classes: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -88,7 +105,17 @@ def without_choosing_worlds(evidence: Evidence) -> Evidence:
         chose = evidence.choosing(task)
         return {seed: value for seed, value in values.items() if seed not in chose}
 
-    return replace(evidence, trained=trained)
+    def played(task: str, selector: str, partition: str, mu: float, cohort: int) -> dict[int, int]:
+        rounds = evidence.played(task, selector, partition, mu, cohort)
+        chose = evidence.choosing(task)
+        return {seed: number for seed, number in rounds.items() if seed not in chose}
+
+    participation = {}
+    for name, scheme in evidence.participation.items():
+        rest = scheme.without(scheme.chose)
+        if rest.seeds:
+            participation[name] = rest
+    return replace(evidence, trained=trained, played=played, participation=participation)
 
 
 def paper_evidence() -> Evidence:
@@ -102,7 +129,13 @@ def paper_evidence() -> Evidence:
             return {}
         return {0: values[quantity]}
 
-    return Evidence(trained, published.ROUNDS)
+    def played(task: str, selector: str, partition: str, mu: float, cohort: int) -> dict[int, int]:
+        values = published.table(task).get((selector, partition, mu), {})
+        if cohort != 20 or not values:
+            return {}
+        return {0: published.ROUNDS[task]}
+
+    return Evidence(trained, played, published.ROUNDS)
 
 
 def our_evidence(results: Results, overrides: Overrides) -> Evidence:
@@ -118,6 +151,10 @@ def our_evidence(results: Results, overrides: Overrides) -> Evidence:
         task: str, selector: str, partition: str, mu: float, cohort: int, quantity: Quantity
     ) -> dict[int, float]:
         return values_by_seed(cells[task, cohort][selector, partition, "paper", mu], quantity)
+
+    def played(task: str, selector: str, partition: str, mu: float, cohort: int) -> dict[int, int]:
+        runs = cells[task, cohort][selector, partition, "paper", mu]
+        return {run.config.first_seed: len(run.accuracy) for run in runs}
 
     rounds = {}
     datasets = {}
@@ -141,6 +178,7 @@ def our_evidence(results: Results, overrides: Overrides) -> Evidence:
         cohort = simulated.config.cohort
     return Evidence(
         trained,
+        played,
         rounds,
         participation=schemes,
         classes=classes,
@@ -164,5 +202,6 @@ def _participation(
     if runs:
         trained = participation.as_simulated(runs)
         seeds = tuple(run.config.first_seed for run in runs)
-        schemes["pow-d"] = Participation(seeds, trained.successes, trained.counts)
+        chose = frozenset(CHOOSING_WORLDS.get(runs[0].config.dataset, ()))
+        schemes["pow-d"] = Participation(seeds, trained.successes, trained.counts, chose)
     return schemes

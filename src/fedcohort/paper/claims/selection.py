@@ -93,7 +93,7 @@ CLAIMS = (
     Claim(
         "pow-d asks who fails",
         SECTION,
-        "pow-d has a very low CEP and success ratio throughout the whole training session",
+        "pow-d is prone to select the clients which are more likely to fail",
         "success ratio by seed",
         powd_asks_who_fails,
         GROUNDS,
@@ -126,7 +126,7 @@ CLAIMS = (
         "regret bound",
         "Theorem 1",
         "The regret of E3CS is upper-bounded by …",
-        "bound less regret",
+        "bound less regret, with the paper's update",
         regret_below_bound,
         GROUNDS,
     ),

@@ -6,13 +6,23 @@ from math import inf
 from typing import Any
 
 from fedcohort.paper.claims import cohorts, selection, training
-from fedcohort.paper.claims.claim import UNKNOWN, Check, Claim, Decision, decide, write_effect
+from fedcohort.paper.claims.claim import (
+    NOT_REACHED,
+    NOT_RUN,
+    UNKNOWN,
+    Check,
+    Claim,
+    Decision,
+    decide,
+    write_effect,
+)
 from fedcohort.paper.claims.evidence import (
     Evidence,
     our_evidence,
     paper_evidence,
     without_choosing_worlds,
 )
+from fedcohort.paper.labels import describe_range
 from fedcohort.paper.results import Results
 from fedcohort.paper.setting import Overrides
 from fedcohort.reports.report import Report
@@ -20,18 +30,23 @@ from fedcohort.reports.report import Report
 CLAIMS: tuple[Claim, ...] = training.CLAIMS + cohorts.CLAIMS + selection.CLAIMS
 NEEDS = {"emnist-letters": "needs EMNIST-Letters", "both tasks": "needs EMNIST-Letters"}
 LEGEND = (
-    "A claim rests on comparisons. Each is a mean over worlds, paired by world, divided by its "
-    "standard error and judged by Student's t, two-sided, with p-values corrected by Holm's "
-    "method over the comparisons of the claim. Its noise is what effects of scheme and world "
-    "leave, pooled over all schemes, groups and cohort sizes of a task (df: the degrees of "
-    "freedom); statistics of one scheme have the spread of their own seeds. A comparison *holds* "
-    "or *fails* at the 5 % level; otherwise it *cannot be told*. A claim fails if one of its "
-    'comparisons fails and holds if all that were run hold. A claim that says "up to" holds if '
-    "one candidate holds and fails if all fail. Smallest effect: the largest over the "
-    "comparisons of what their worlds could have shown as the first of Holm's steps; a true "
-    "effect of that size is found half of the time. Worlds that chose nothing: those in which "
-    "no reading of the paper was chosen; the verdict of these alone stands beside it. The last "
-    "column applies the same statistics to the paper's own tables, without noise."
+    "A claim rests on comparisons, paired by world. A mean over worlds is divided by its standard "
+    "error and judged by Student's t, two-sided, with p-values corrected by Holm's method over "
+    "the comparisons of the claim. The noise of training is what effects of scheme and world "
+    "leave. It is pooled over all schemes but FedCS, groups and cohort sizes of a task. FedCS has "
+    "a noise of its own, because its result depends on what its few clients own. (df: degrees of "
+    "freedom, Satterthwaite's where two noises add up.) Other statistics, and differences between "
+    "cohort sizes, have the spread of their own seeds. Where a run had not reached the target by "
+    "its last round, only the order of the two runs is known, and the sign test decides; it needs "
+    "six worlds. A comparison *holds* or *fails* at the 5 % level; otherwise it *cannot be told*. "
+    "It was *not reached* if runs do not tell which was first, and *not run* if runs are missing "
+    "or not finished. A claim fails if one of its cases fails and holds if all that were run "
+    'hold; a case is one comparison, or several that the claim needs together. If it says "up '
+    'to", it holds if one case holds and fails if all cases fail. Smallest effect: the '
+    "largest over the comparisons of what their worlds could have shown as the first of Holm's "
+    "steps; a true effect of that size is found half of the time. Worlds that chose nothing: "
+    "those in which no reading of the paper was chosen; the verdict of these alone stands beside "
+    "it. The last column applies the same statistics to the paper's own tables, without noise."
 )
 
 
@@ -51,15 +66,15 @@ def report_on(evidence: Evidence) -> Report:
     for claim in CLAIMS:
         for ground in claim.grounds:
             verdict, decisions = judge(claim, ground, evidence)
-            alone, _ = judge(claim, ground, unchosen)
+            alone, unchosen_decisions = judge(claim, ground, unchosen)
             row = {"claim": claim.name, "on": evidence.labels.get(ground, ground)}
             verdicts.append(
                 row
                 | {
                     "verdict": verdict,
                     "comparisons": count_verdicts(decisions),
-                    "worlds": _count_worlds(decisions, set()),
-                    "chose nothing": _count_worlds(decisions, evidence.choosing(ground)),
+                    "worlds": _count_worlds(decisions, decisions),
+                    "chose nothing": _count_worlds(decisions, unchosen_decisions),
                     "verdict of these": alone,
                     "smallest effect": describe_smallest(decisions),
                     "df": _describe_degrees(decisions),
@@ -85,24 +100,25 @@ def report_on(evidence: Evidence) -> Report:
 def judge(claim: Claim, ground: str, evidence: Evidence) -> tuple[str, list[Decision]]:
     """Return the verdict on a claim on one ground, and the decisions that it rests on."""
     decisions = decide(list(claim.checks(evidence, ground)))
-    if claim.candidates:
-        verdicts = _candidates(decisions, claim.candidates)
-        order = ("holds", UNKNOWN, "fails")  # one candidate is enough
-    else:
-        verdicts = [decision.verdict for decision in decisions]
-        order = ("fails", UNKNOWN, "holds")
+    verdicts = _judge_cases(decisions, claim.together)
+    order = ["fails", UNKNOWN, "holds", NOT_REACHED]
+    if claim.up_to:
+        # One case is enough, so that only all cases together refute the claim.
+        order = ["holds", UNKNOWN, NOT_REACHED]
+        if set(verdicts) == {"fails"}:
+            order = ["fails"]
     for verdict in order:
         if verdict in verdicts:
             return verdict, decisions
-    return claim.without_runs.get(ground, NEEDS.get(ground, "not run")), decisions
+    return claim.without_runs.get(ground, NEEDS.get(ground, NOT_RUN)), decisions
 
 
-def _candidates(decisions: Sequence[Decision], size: int) -> list[str]:
-    """Return the verdict on each candidate, which needs all of its comparisons."""
+def _judge_cases(decisions: Sequence[Decision], together: int) -> list[str]:
+    """Return the verdict on each case: it fails with one comparison, and holds with all."""
     found = []
-    for first in range(0, len(decisions), size):
-        verdicts = {decision.verdict for decision in decisions[first : first + size]}
-        for verdict in ("not run", "fails", UNKNOWN, "holds"):
+    for first in range(0, len(decisions), together):
+        verdicts = {decision.verdict for decision in decisions[first : first + together]}
+        for verdict in ("fails", NOT_RUN, NOT_REACHED, UNKNOWN, "holds"):
             if verdict in verdicts:
                 found.append(verdict)
                 break
@@ -112,8 +128,8 @@ def _candidates(decisions: Sequence[Decision], size: int) -> list[str]:
 def judge_paper(claim: Claim, ground: str, paper: Evidence) -> str:
     """Say whether the paper's own numbers support a claim, taken without noise."""
     checks = list(claim.checks(paper, ground))
-    if claim.candidates and any(check.supports for check in checks):
-        return _judge_candidates(checks, claim.candidates)
+    if claim.up_to and any(check.supports for check in checks):
+        return _judge_paper_cases(checks, claim.together)
     supports = [check.mean for check in checks if check.supports]
     if not supports:
         return "-"
@@ -127,11 +143,11 @@ def judge_paper(claim: Claim, ground: str, paper: Evidence) -> str:
     return ", ".join(words) or "holds"
 
 
-def _judge_candidates(checks: Sequence[Check], size: int) -> str:
+def _judge_paper_cases(checks: Sequence[Check], together: int) -> str:
     good = 0
-    number = len(checks) // size
-    for first in range(0, len(checks), size):
-        good += all(check.mean >= 0 for check in checks[first : first + size])
+    number = len(checks) // together
+    for first in range(0, len(checks), together):
+        good += all(check.mean >= 0 for check in checks[first : first + together])
     if not good:
         return f"fails in all {number}"
     return f"holds in {good} of {number}"
@@ -140,7 +156,8 @@ def _judge_candidates(checks: Sequence[Check], size: int) -> str:
 def count_verdicts(decisions: Sequence[Decision]) -> str:
     """Say how many comparisons have which verdict."""
     counts = Counter(decision.verdict for decision in decisions)
-    verbs = {"holds": "hold", "fails": "fail", UNKNOWN: UNKNOWN, "not run": "not run"}
+    verbs = {"holds": "hold", "fails": "fail", UNKNOWN: UNKNOWN}
+    verbs |= {NOT_REACHED: NOT_REACHED, NOT_RUN: NOT_RUN}
     words = []
     for verdict, verb in verbs.items():
         if counts[verdict]:
@@ -148,17 +165,19 @@ def count_verdicts(decisions: Sequence[Decision]) -> str:
     return ", ".join(words) or "-"
 
 
-def _count_worlds(decisions: Sequence[Decision], without: set[int]) -> str:
-    """Say how many worlds the comparisons have, such as "1 to 3"."""
+def _count_worlds(decisions: Sequence[Decision], counted: Sequence[Decision]) -> str:
+    """Say how many worlds the comparisons have, such as "1 to 3".
+
+    Args:
+        decisions: The comparisons; those without any world are not counted.
+        counted: The same comparisons with the worlds to count, perhaps without some.
+    """
+    worlds = {decision.check.description: decision.check.worlds for decision in counted}
     counts = []
     for decision in decisions:
         if decision.check.supports:
-            counts.append(len(set(decision.check.supports) - without))
-    if not counts:
-        return "-"
-    if min(counts) == max(counts):
-        return str(counts[0])
-    return f"{min(counts)} to {max(counts)}"
+            counts.append(worlds.get(decision.check.description, 0))
+    return describe_range(counts)
 
 
 def describe_smallest(decisions: Sequence[Decision]) -> str:
@@ -172,24 +191,19 @@ def describe_smallest(decisions: Sequence[Decision]) -> str:
 
 
 def _describe_degrees(decisions: Sequence[Decision]) -> str:
-    degrees = set()
+    """Say how many degrees of freedom Student's t has; comparisons by signs have none."""
+    degrees = []
     for decision in decisions:
-        if decision.check.supports:
-            degrees.add(decision.check.error_and_degrees[1])
-    return ", ".join(str(number) for number in sorted(degrees)) or "-"
+        check = decision.check
+        if check.supports and not check.by_signs:
+            degrees.append(check.error_and_degrees[1])
+    return describe_range(degrees)
 
 
 def weakest(decisions: Sequence[Decision]) -> Decision:
     """Return the decision that speaks most against a claim: the lowest mean per error."""
-
-    def ratio(decision: Decision) -> float:
-        error, degrees = decision.check.error_and_degrees
-        if not degrees or not error:
-            return decision.check.mean
-        return decision.check.mean / error
-
     were_run = [decision for decision in decisions if decision.check.supports]
-    return min(were_run, key=ratio)
+    return min(were_run, key=lambda decision: decision.check.ratio)
 
 
 def _decision_row(decision: Decision) -> dict[str, Any]:
@@ -198,6 +212,7 @@ def _decision_row(decision: Decision) -> dict[str, Any]:
     return {
         "comparison": check.description,
         "worlds": check.worlds,
+        "decided by": "signs" if check.by_signs else "t",
         "support": check.mean,
         "in words": write_effect(check.mean, check.unit),
         "standard error": error,

@@ -1,0 +1,111 @@
+"""The noise of trained runs, worked by hand, and the error rates that it gives."""
+
+import numpy as np
+import pytest
+
+from fedcohort.paper.claims.claim import compare, decide
+from fedcohort.paper.claims.noise import Noise, RunNoise, estimate_noise, pool
+
+
+def by_world(*values):
+    return dict(enumerate(values))
+
+
+def test_the_noise_is_what_effects_of_scheme_and_world_leave():
+    # Residuals of each layout worked by hand: +-0.5 four times; the second layout adds nothing,
+    # because its worlds move both schemes alike, and the third has one world only.
+    first = {"a": by_world(1.0, 2.0), "b": by_world(3.0, 6.0)}
+    second = {"a": by_world(5.0, 7.0), "b": by_world(1.0, 3.0)}
+    third = {"a": by_world(5.0), "b": by_world(9.0)}
+    assert pool([first]) == Noise(1.0, 1)
+    assert pool([first, second, third]) == Noise(0.5, 2)
+    assert pool([third]).degrees == 0
+
+
+def test_the_noise_of_unequal_worlds_is_that_of_least_squares():
+    rng = np.random.default_rng(5)
+    values = rng.normal(size=(4, 3))
+    complete = {f"s{row}": by_world(*line) for row, line in enumerate(values.tolist())}
+    centred = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
+    noise = pool([complete])
+    assert noise.degrees == 3 * 2
+    assert noise.variance == pytest.approx((centred**2).sum() / 6)
+    del complete["s0"][2]  # eleven values, six effects
+    assert pool([complete]).degrees == 11 - 6
+
+
+def test_schemes_that_are_one_run_count_once():
+    one = by_world(1.0, 2.0)
+    layout = {"e3cs-0": one, "e3cs-inc": dict(one), "random": by_world(3.0, 6.0)}
+    assert pool([layout]) == Noise(1.0, 1)
+
+
+def test_fedcs_has_a_noise_of_its_own():
+    # The others: +-0.5 four times, so 1 with one degree; their means are 2 and 4. FedCS less
+    # these is 8 and 2: variance 18 with one degree.
+    layout = {"a": by_world(1.0, 2.0), "b": by_world(3.0, 6.0), "fedcs": by_world(10.0, 6.0)}
+    noise = estimate_noise([layout])
+    assert noise == RunNoise(Noise(1.0, 1), Noise(18.0, 1), share=0.5)
+    assert noise.of_difference("a", "b") == Noise(2.0, 1)
+    # 18 holds half of the others' variance in the mean of two; the other half is added.
+    apart = noise.of_difference("fedcs", "b")
+    assert apart.variance == pytest.approx(18.5)
+    assert apart.degrees == pytest.approx(18.5**2 / (18**2 + 0.5**2))
+
+
+def test_a_scheme_that_lacks_a_world_of_fedcs_is_not_in_the_mean():
+    layout = {"a": by_world(1.0, 2.0), "b": {0: 3.0}, "fedcs": by_world(10.0, 6.0)}
+    noise = estimate_noise([layout])
+    assert (noise.apart, noise.share) == (Noise(12.5, 1), 1.0)  # 9 and 4 about their mean
+    alone = estimate_noise([{"fedcs": by_world(10.0, 6.0)}])
+    assert alone.of_difference("fedcs", "a").degrees == 0
+
+
+def null_verdicts(fedcs_noise, seed, replicates=400, worlds=3):
+    """Return how often a claim of ten comparisons gets any verdict though nothing is true."""
+    rng = np.random.default_rng(seed)
+    schemes = ("fedcs", "a", "b", "c", "d", "e")
+    sizes = np.array([fedcs_noise, 1.0, 1.0, 1.0, 1.0, 1.0])
+    wrong = 0
+    for _ in range(replicates):
+        layouts = []
+        for _group in range(2):
+            values = rng.normal(size=(6, worlds)) * sizes[:, None]
+            values += 2 * rng.normal(size=worlds)  # what a world does to all schemes
+            rows = [by_world(*row) for row in values.tolist()]
+            layouts.append(dict(zip(schemes, rows, strict=True)))
+        noise = estimate_noise(layouts)
+        checks = []
+        for layout in layouts:
+            for other in schemes[1:]:
+                pair = (layout["fedcs"], layout[other])
+                difference = noise.of_difference("fedcs", other)
+                checks.append(compare("x", *pair, unit="accuracy", noise=difference))
+        verdicts = {decision.verdict for decision in decide(checks)}
+        wrong += verdicts != {"cannot be told"}
+    return wrong / replicates
+
+
+@pytest.mark.parametrize("fedcs_noise", [1.0, 3.0])
+def test_where_nothing_is_true_at_most_one_claim_in_twenty_is_decided(fedcs_noise):
+    error = 3 * (0.05 * 0.95 / 400) ** 0.5  # three standard errors of 400 claims
+    assert null_verdicts(fedcs_noise, seed=11) <= 0.05 + error
+
+
+def test_one_noise_for_all_schemes_would_decide_too_often():
+    # The same claims with FedCS counted like the others.
+    rng = np.random.default_rng(12)
+    wrong = 0
+    for _ in range(400):
+        layouts = []
+        for _group in range(2):
+            values = rng.normal(size=(6, 3)) * np.array([3.0, 1, 1, 1, 1, 1])[:, None]
+            layouts.append({str(row): by_world(*values[row].tolist()) for row in range(6)})
+        noise = pool(layouts).times(2)
+        checks = []
+        for layout in layouts:
+            for number in range(1, 6):
+                pair = (layout["0"], layout[str(number)])
+                checks.append(compare("x", *pair, unit="accuracy", noise=noise))
+        wrong += {decision.verdict for decision in decide(checks)} != {"cannot be told"}
+    assert wrong / 400 > 0.05 + 3 * (0.05 * 0.95 / 400) ** 0.5
