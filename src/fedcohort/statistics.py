@@ -1,8 +1,4 @@
-"""Means over seeds, and when a mean decides a question.
-
-A mean decides if it lies beyond a one-sided 95 % limit of Student's t. One seed has no spread,
-so it must exceed a given noise level instead.
-"""
+"""Means over seeds with their spread, and p-values of comparisons."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Floats
-from fedcohort.students_t import t95, t_tail
+from fedcohort.students_t import t_tail
 
 ROUNDING = 1e-10  # values that differ by a smaller part of themselves are equal
 
@@ -30,26 +26,6 @@ class Estimate:
     mean: float
     error: float
     runs: int
-
-    def margin(self, noise: float) -> float:
-        """Return how far from zero the mean must lie to decide.
-
-        This is t times the standard error. One seed has no standard error, and seeds that agree
-        but for rounding, as counts of few samples may, say as little about the spread: for both
-        it is the noise.
-
-        Args:
-            noise: Typical difference between two seeds, known from elsewhere.
-
-        Examples:
-            >>> round(estimate([1.0, 2.0, 3.0]).margin(noise=0.5), 3)
-            1.686
-            >>> estimate([1.0]).margin(noise=0.5)
-            0.5
-        """
-        if isnan(self.error) or not self.error:
-            return noise
-        return t95(self.runs - 1) * self.error
 
     def as_ratio(self) -> str:
         """Return the estimate of a logarithm as a ratio, with its standard error.

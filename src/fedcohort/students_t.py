@@ -2,34 +2,6 @@
 
 from math import atan2, cos, pi, sin, sqrt
 
-# One-sided 95 % quantiles of Student's t, for 1 to 15 degrees of freedom.
-T95 = (
-    6.314, 2.920, 2.353, 2.132, 2.015,
-    1.943, 1.895, 1.860, 1.833, 1.812,
-    1.796, 1.782, 1.771, 1.761, 1.753,
-)  # fmt: skip
-Z95 = 1.645  # the same quantile of the normal distribution
-
-
-def t95(degrees: int) -> float:
-    """Return the one-sided 95 % quantile of Student's t.
-
-    Beyond the table it comes from its expansion, which is right to 0.001.
-
-    Args:
-        degrees: Degrees of freedom, at least 1.
-
-    Returns:
-        The quantile.
-
-    Examples:
-        >>> t95(2), round(t95(30), 3)
-        (2.92, 1.697)
-    """
-    if degrees <= len(T95):
-        return T95[degrees - 1]
-    return expand_t(Z95, degrees)
-
 
 def expand_t(z: float, degrees: int) -> float:
     """Return a quantile of Student's t from that of the normal distribution.

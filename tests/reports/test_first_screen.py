@@ -226,11 +226,6 @@ def test_names_of_schemes_have_their_own_definitions():
     assert [term.word for _, _, term in found] == ["e3cs-0", "e3cs-0.5", "random"]
 
 
-def test_the_sentences_of_a_comparison_say_that_they_are_less_strict(comparison):
-    said = comparison[comparison.index('id="sentences"') :].split("</details>")[0]
-    assert "one-sided and uncorrected; the table above is stricter." in said
-
-
 def test_names_with_hyphens_are_not_broken_and_stay_harmless():
     rows = [{"scheme": "e3cs-0.5, paper rule"}, {"scheme": "<b>-x"}]
     html = rows_table("Schemes", rows, Marker())

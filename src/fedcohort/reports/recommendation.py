@@ -26,6 +26,7 @@ from fedcohort.reports.candidates import (
 )
 from fedcohort.reports.words import counted, listed
 from fedcohort.statistics import estimate
+from fedcohort.students_t import t_limit
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,4 +238,6 @@ def _is_near(uniform: Candidate | None, others: Sequence[Candidate]) -> bool:
     if uniform is None or other is None:
         return False
     gain = estimate(paired_differences(other.by_seed, uniform.by_seed))
-    return gain.runs > 1 and gain.error > 0 and gain.mean <= gain.margin(0.0)
+    if gain.runs < 2 or not gain.error:
+        return False
+    return gain.mean <= t_limit(0.05, gain.runs - 1) * gain.error

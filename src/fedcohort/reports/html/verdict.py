@@ -1,7 +1,8 @@
 """What a run found, in sentences: which scheme was first, which was best, at what cost.
 
-Schemes are compared seed by seed, because runs with the same seed meet the same failures. A
-sentence says when the seeds do not allow a conclusion.
+Schemes are compared seed by seed, because runs with the same seed meet the same failures. The
+p-values are corrected for all schemes that the first one is compared with. A sentence says when
+the seeds do not allow a conclusion.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +12,13 @@ import numpy as np
 
 from fedcohort.arrays import Floats
 from fedcohort.metrics import gap
-from fedcohort.reports.candidates import BySeed, known_by_seed, paired_differences
+from fedcohort.reports.candidates import (
+    LEVEL,
+    BySeed,
+    differences,
+    known_by_seed,
+    paired_differences,
+)
 from fedcohort.reports.findings import Findings, Scheme
 from fedcohort.reports.words import exact_percent, listed, mean_with_sd, percent
 from fedcohort.statistics import estimate, mean_of_known
@@ -120,7 +127,8 @@ def _first_at_target(schemes: Mapping[str, Scheme], targets: Sequence[float]) ->
     if followers:
         later = reached[followers[0]]
         rounds = _in_words(later, digits=1)
-        comparison = _compare(later, reached[best])
+        told_apart = _told_apart(reached[best], {name: reached[name] for name in followers})
+        comparison = _compare(later, reached[best], followers[0] in told_apart)
         text += f" {followers[0]} was next, after {rounds} rounds ({comparison})."
     if failed:
         text += f" Not every run of {listed(failed)} reached it."
@@ -148,13 +156,14 @@ def _highest_accuracy(final_accuracy: ByScheme) -> str:
 
     text = f"{best} has the highest final accuracy, {_in_words(highest)}."
     second = final_accuracy[others[0]]
-    comparison = _compare(highest, second)
+    told_apart = _told_apart(highest, {name: final_accuracy[name] for name in others})
+    comparison = _compare(highest, second, others[0] in told_apart)
     text += f" {others[0]} follows with {_in_words(second)} ({comparison})."
-    if not _is_clear(highest, second):
+    if others[0] not in told_apart:
         also_close = []
         for name in others[1:]:
             several_seeds = len(paired_differences(highest, final_accuracy[name])) > 1
-            if several_seeds and not _is_clear(highest, final_accuracy[name]):
+            if several_seeds and name not in told_apart:
                 also_close.append(name)
         if also_close:
             text += f" The seeds cannot tell {best} from {listed(also_close, 'or')} either."
@@ -209,7 +218,10 @@ def _worst_served(
     if not others:
         return text
     other = "random" if "random" in others else others[0]
-    comparison = _compare(lowest_by_seed[other], lowest_by_seed[lowest])
+    told_apart = _told_apart(
+        lowest_by_seed[lowest], {name: lowest_by_seed[name] for name in others}
+    )
+    comparison = _compare(lowest_by_seed[other], lowest_by_seed[lowest], other in told_apart)
     accuracy_in_words = _in_words(lowest_by_seed[other])
     return f"{text} The worst {part} of {other} is at {accuracy_in_words} ({comparison})."
 
@@ -270,7 +282,7 @@ def _all_equal(values: ByScheme) -> bool:
     return all(first == other for other in others)
 
 
-def _compare(more: BySeed, less: BySeed) -> str:
+def _compare(more: BySeed, less: BySeed, is_told_apart: bool) -> str:
     """Say whether the difference between two schemes is larger than chance explains."""
     difference = estimate(paired_differences(more, less))
     if difference.runs == 0:
@@ -279,15 +291,15 @@ def _compare(more: BySeed, less: BySeed) -> str:
         return "one seed, so the difference may be chance"
     if difference.error == 0:
         return "the same difference in every run" if difference.mean else "the same in every run"
-    if _is_clear(more, less):
+    if is_told_apart:
         return "a difference beyond the spread over seeds"
     return "a difference within the spread over seeds"
 
 
-def _is_clear(more: BySeed, less: BySeed) -> bool:
-    """Return whether the paired difference is beyond its one-sided 95 % limit.
+def _told_apart(one: BySeed, others: ByScheme) -> set[str]:
+    """Return the schemes that the seeds can tell from one of them.
 
     Seeds that agree exactly show no spread, so they decide nothing.
     """
-    difference = estimate(paired_differences(more, less))
-    return difference.error > 0 and abs(difference.mean) > difference.margin(0.0)
+    found = differences({name: (one, values) for name, values in others.items()})
+    return {name for name, difference in found.items() if difference.p_value < LEVEL}

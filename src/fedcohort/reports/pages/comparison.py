@@ -28,15 +28,10 @@ from fedcohort.selection.protocol import NOBODY
 NOTES = (
     "Means over seeds. ± is one standard deviation. A dash: not reached in every run, or unknown.",
     "Schemes are compared seed by seed, because runs with the same seed meet the same failures. A "
-    "difference is beyond the spread over seeds if its mean over seeds is beyond the one-sided "
-    "95\u00a0% limit of Student's t.",
+    "difference is beyond the spread over seeds if Student's t tells it from zero at the "
+    "5\u00a0% level, two-sided, with the spread pooled over the schemes compared and corrected "
+    "for their number by Holm's method.",
 )
-SAID = {
-    "How to read them": [
-        "These sentences compare two schemes at a time, one-sided and uncorrected; the table above "
-        "is stricter."
-    ]
-}
 # Columns of the summary that the page shows in its headings, joined with another, or not at all.
 NOT_COPIED = ("partition", "aggregation", "mu", "selector", "final", "sd", "worst label")
 
@@ -76,7 +71,6 @@ def findings(comparison: Comparison) -> Findings:
         allocations=labelled(comparison.allocations, config),
         owners=comparison.label_counts,
         lead=_lead(config, comparison.rounds_done),
-        said=SAID,
         notes=NOTES,
         settings=config.as_dict(),
         seeds=list_seeds(config.first_seed, config.seeds),
