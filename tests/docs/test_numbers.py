@@ -140,9 +140,8 @@ def test_a_table_that_is_not_there_is_an_error(tmp_path):
     report.write_text("# r\n\n## Summary\n\n| a | b |\n| --- | --- |\n| 1 | x |\n| 2 | y |\n")
     rows = fill_pages.read_table(report, "Summary")
     assert fill_pages.choose(rows, "b", "a=2") == [["b"], ["y"]]
-    marked = [["a"], ["121 (−10)*"], ["65.00?"]]
-    assert fill_pages.choose(marked, "a=paper", "") == [["paper"], ["121"], ["65.00"]]
-    assert fill_pages.choose(marked, "a", "") == marked
+    marked = [["@45"], ["121 (−10)*"], ["never (1 of 3)"]]
+    assert fill_pages.choose(marked, "@45=@45, round", "") == [["@45, round"], *marked[1:]]
     for title, columns, condition in (("None", "all", ""), ("Summary", "c", "")):
         with pytest.raises(ValueError, match="must"):
             fill_pages.choose(fill_pages.read_table(report, title), columns, condition)
