@@ -3,7 +3,8 @@
     python docs/draw_gain.py docs/gain.svg
 
 Every selector meets the same world: 100 clients in four classes that answer 10, 30, 60 and 90 %
-of the time, 20 of them asked per round, 20 seeds. The picture is the same for the same versions.
+of the time, 20 of them asked per round, 600 rounds, 20 seeds. It prints the updates that arrive in
+the last 100 rounds, as the captions say. The picture is the same for the same versions.
 """
 
 import argparse
@@ -20,6 +21,7 @@ CLIENTS = 100
 COHORT = 20
 ROUNDS = 600
 SEEDS = range(20)
+LATE = 100  # rounds at the end, of which the mean is printed
 WINDOW = 25  # rounds in a moving average
 CLASSES = ("10 %", "30 %", "60 %", "90 %")
 SCHEMES = {
@@ -40,8 +42,8 @@ def main() -> None:
     asked = {}
     for name in SCHEMES:
         arrived[name], asked[name] = simulate(name)
-        late = arrived[name][-100:].mean()
-        print(f"{name}: {late:.1f} of {COHORT} updates arrive in a late round")
+        late = arrived[name][-LATE:].mean()
+        print(f"{name}: {late:.1f} of {COHORT} updates arrive in each of the last {LATE} rounds")
 
     draw(arrived, asked, path)
 

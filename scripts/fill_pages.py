@@ -6,10 +6,9 @@ A page says which table it shows, and this script copies it:
     <!-- end -->
 
 The parts are a report, relative to the page, the heading of a table in it, the columns to show
-("all" for all; "CEP=updates" gives one another heading and leaves out brackets and marks) and, if
-not all rows, a column with the value that rows must have. The report may also be a record of
-benchmarks (.json) with the name of a suite. A number in a sentence names what it is, and this
-script computes it:
+("all" for all; "CEP=updates" gives one another heading) and, if not all rows, a column with the
+value that rows must have. The report may also be a record of benchmarks (.json) with the name of a
+suite. A number in a sentence names what it is, and this script computes it:
 
     in <!--fact:study.cases-->23<!--/--> cases
 
@@ -34,7 +33,6 @@ QUOTING = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 OVERFLOW = ROOT / "results/explorations/overflow.json"
 PRECISION = ROOT / "results/explorations/precision.json"
 DEVICE_FIT = ROOT / "results/explorations/device-fit.json"
-MARKS = re.compile(r" \([^)]*\)|[?*]")
 BLOCK = re.compile(r"<!-- table: (?P<what>[^>]+?) -->\n(?P<rows>.*?)<!-- end -->", re.DOTALL)
 FACT = re.compile(r"<!--fact:(?P<name>[\w.-]+)-->(?P<text>[^<]*)<!--/-->")
 
@@ -149,17 +147,10 @@ def choose(rows: Rows, columns: str, condition: str) -> Rows:
         values = dict(zip(head, row, strict=True))
         column, _, wanted = condition.partition("=")
         if not condition or values[column] == wanted:
-            chosen.append([_cell(values[name], name != headings[name]) for name in headings])
+            chosen.append([values[name] for name in headings])
     if not chosen:
         raise ValueError(f"a condition must leave rows, got {condition!r}")
     return [list(headings.values()), *chosen]
-
-
-def _cell(text: str, is_plain: bool) -> str:
-    """Return the text of a cell, without brackets and marks if it is to be plain."""
-    if is_plain:
-        return MARKS.sub("", text)
-    return text
 
 
 def write_table(rows: Rows) -> str:

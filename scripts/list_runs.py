@@ -122,11 +122,22 @@ def equal_pairs(rows: list[dict[str, Any]]) -> str:
     return f"{sum(first == second for first, second in both)} of {len(both)}"
 
 
+def count_without_commit(rows: list[dict[str, Any]]) -> str:
+    """Say how many records do not name the commit of their code, and of which networks."""
+    by_network: dict[str, int] = {}
+    for row in rows:
+        if json.loads(row["about"])["commit"] == "-":
+            network = json.loads(row["settings"])["model"]
+            by_network[network] = by_network.get(network, 0) + 1
+    networks = " and ".join(f"{count} of `{name}`" for name, count in sorted(by_network.items()))
+    return f"{sum(by_network.values())} of {len(rows)} records ({networks})"
+
+
 def facts() -> dict[str, str]:
-    """Say in which worlds the network as printed was trained, and which runs repeat."""
+    """Say where the network as printed was trained, which runs repeat and which lack a commit."""
     rows = parquet.read_table(RESULTS / "runs-cifar10.parquet").to_pylist()
     rounds = max(row["rounds"] for row in rows)
-    found = {"equal-pairs": equal_pairs(rows)}
+    found = {"equal-pairs": equal_pairs(rows), "without-commit": count_without_commit(rows)}
     for partition in ("iid", "non-iid"):
         worlds = cells_by_world(rows).get(("cifar-cnn", partition, "FedAvg"), {})
         seeds_by_rounds: dict[int, list[str]] = {}

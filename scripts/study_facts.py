@@ -37,7 +37,9 @@ def facts() -> dict[str, str]:
 
     uniform = _means(found, ("random", "mifa")) + _means(found, ("random", "fedvarp"))
     lasting = {place: own for place, own in found.items() if place[1] == "markov"}
-    varp = [own["fedvarp"].mean for place, own in rules.items() if _is_non_iid(place)]
+    mifa_fashion = _rule_differences(rules, "mifa", "fashion-mnist")
+    mifa_cifar = _rule_differences(rules, "mifa", "cifar10")
+    varp = [own["fedvarp"] for place, own in rules.items() if _is_non_iid(place)]
     widths: list[float] = []
     for own in found.values():
         widths += [one.high - one.low for one in own.values()]
@@ -51,9 +53,12 @@ def facts() -> dict[str, str]:
         "fedcs-behind": _behind(found, ("fedcs", "normalised")),
         "oort-behind": _behind(found, ("oort", "normalised")),
         "age-lasting": _span(_means(lasting, ("age", "normalised"))),
-        "mifa-fashion": _span(_rule_means(rules, "fashion-mnist", "mifa"), 1),
-        "mifa-cifar": _span(_rule_means(rules, "cifar10", "mifa"), 1),
-        "fedvarp-lower": f"{sum(mean < 0 for mean in varp)} of {len(varp)}",
+        "mifa-fashion": _span([one.mean for one in mifa_fashion], 1),
+        "mifa-fashion-certain": _certain(mifa_fashion),
+        "mifa-cifar": _span([one.mean for one in mifa_cifar], 1),
+        "mifa-cifar-certain": _certain(mifa_cifar),
+        "fedvarp-lower": f"{sum(one.mean < 0 for one in varp)} of {len(varp)}",
+        "fedvarp-certain": _certain([one for one in varp if one.mean < 0]),
         "recipe-rounds": _recipe_rounds(places, "bernoulli"),
         "recipe-rounds-labels": _recipe_rounds(places, "labels"),
         "recipe-worst": f"{100 * compare_with(BASELINE, worst)[RECIPE].mean:.1f}",
@@ -76,10 +81,17 @@ def _means(
     return [own[name].mean for place, own in found.items() if both or _is_non_iid(place)]
 
 
-def _rule_means(rules: dict[Place, dict[str, Difference]], dataset: str, rule: str) -> list[float]:
+def _rule_differences(
+    rules: dict[Place, dict[str, Difference]], rule: str, dataset: str
+) -> list[Difference]:
     """Return the differences of a rule in the non-iid cases of a data set."""
     own = {place: found for place, found in rules.items() if place[0] == dataset}
-    return [found[rule].mean for place, found in own.items() if _is_non_iid(place)]
+    return [found[rule] for place, found in own.items() if _is_non_iid(place)]
+
+
+def _certain(differences: Iterable[Difference]) -> str:
+    """Return how many of some differences are certain."""
+    return str(sum(one.holds for one in differences))
 
 
 def _span(values: Iterable[float], digits: int = 0) -> str:

@@ -55,7 +55,7 @@ NOT_MEASURED = {
     "docs/concepts/samplers.md": "1,000 times, 600 rounds",
     "docs/concepts/when-selection-matters.md": "45 %",
     "docs/glossary.md": "10 %, 30 %, 60 %, 90 %, 62 %, 81 %, 19 points, 13 updates, 500 rounds, "
-    "6,657 updates, 40 seconds, 60 seconds, 70 seconds",
+    "6,657 updates, 40 seconds, 60 seconds, 70 seconds, 80 %, 1,000 rounds, 6 runs",
     "docs/how-to/advise.md": (
         "0 s, 0.4, 0.9, 1 %, 1,000 rounds, 3 %, 5 %, 5 rounds, 500 rounds, 95 %"
     ),
@@ -69,7 +69,7 @@ NOT_MEASURED = {
     "docs/how-to/traces.md": "30 seconds",
     "docs/how-to/world.md": "9 times",
     "docs/how-to/worlds.md": "0.1, 0.4, 0.5, 0.8, 0.9, 30 rounds",
-    "docs/index.md": "20 updates, 90 %",
+    "docs/index.md": "20 updates, 600 rounds, 90 %",
     "docs/paper/code.md": "0.1, 0.9",
     "docs/tutorial.md": "47.5 %, 60 seconds",
 }
@@ -140,9 +140,8 @@ def test_a_table_that_is_not_there_is_an_error(tmp_path):
     report.write_text("# r\n\n## Summary\n\n| a | b |\n| --- | --- |\n| 1 | x |\n| 2 | y |\n")
     rows = fill_pages.read_table(report, "Summary")
     assert fill_pages.choose(rows, "b", "a=2") == [["b"], ["y"]]
-    marked = [["a"], ["121 (−10)*"], ["65.00?"]]
-    assert fill_pages.choose(marked, "a=paper", "") == [["paper"], ["121"], ["65.00"]]
-    assert fill_pages.choose(marked, "a", "") == marked
+    marked = [["@45"], ["121 (−10)*"], ["never (1 of 3)"]]
+    assert fill_pages.choose(marked, "@45=@45, round", "") == [["@45, round"], *marked[1:]]
     for title, columns, condition in (("None", "all", ""), ("Summary", "c", "")):
         with pytest.raises(ValueError, match="must"):
             fill_pages.choose(fill_pages.read_table(report, title), columns, condition)

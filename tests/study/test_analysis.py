@@ -111,6 +111,38 @@ def test_rules_are_compared_by_their_averages_over_selectors():
     averages = {"r": table[:7].mean(), "t": table[14:].mean()}
     assert differences["t"].mean == pytest.approx(averages["t"] - averages["r"])
     assert differences["t"].holds
-    alone = compare_with(("a", "r"), values_of(table))["a", "s"]
-    width = differences["s"].high - differences["s"].low
-    assert width < alone.high - alone.low  # seven selectors have less noise than one
+
+
+def test_averages_over_selectors_have_the_spread_of_their_seeds():
+    # Averages over a and b are 2 and 4 with rule r, 3 and 9 with rule s: differences 1 and 5.
+    # Their mean is 3 and its standard error 2, so that t is 1.5 with one degree of freedom, where
+    # Student's t is Cauchy's: p = 1 - 2 / pi * arctan(1.5).
+    values = {
+        ("a", "r"): [1.0, 4.0],
+        ("b", "r"): [3.0, 4.0],
+        ("a", "s"): [2.0, 7.0],
+        ("b", "s"): [4.0, 11.0],
+    }
+    found = compare_rules("r", values)["s"]
+    assert found.mean == 3.0
+    assert found.p_value == pytest.approx(1 - 2 / np.pi * np.arctan(1.5))
+
+
+def test_chance_that_the_runs_of_a_seed_share_makes_no_rule_better():
+    """600 blocks in which a rule meets good and bad seeds: 5 % within 4 errors."""
+    rng = np.random.default_rng(4)
+    false_alarms = 0
+    for _ in range(600):
+        shared = np.repeat(rng.normal(size=(3, 3)), 7, axis=0)  # by rule and seed
+        table = shared + 0.1 * rng.normal(size=(21, 3))
+        differences = compare_rules("r", values_of(table)).values()
+        false_alarms += any(difference.holds for difference in differences)
+    error = (0.05 * 0.95 / 600) ** 0.5
+    assert false_alarms / 600 <= 0.05 + 4 * error
+    assert false_alarms > 0
+
+
+def test_rules_of_one_seed_have_no_interval():
+    found = compare_rules("r", {("a", "r"): [1.0], ("a", "s"): [2.0]})["s"]
+    assert found.mean == 1.0
+    assert not found.has_interval

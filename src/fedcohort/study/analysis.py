@@ -3,9 +3,11 @@
 All combinations of a block play the same seeds, so a two-way layout describes them: a value is an
 effect of the combination plus an effect of the seed plus noise. The noise is pooled over all
 combinations with the same rule, because rules differ in noise more than selectors do; that gives
-enough degrees of freedom from few seeds. P-values of the comparisons with one combination are
-corrected by Holm's method. Where the noise comes out as zero it is not known: few seeds that agree
-do not show that others would. Such a difference has no interval and no p-value.
+enough degrees of freedom from few seeds. Where a rule is averaged over all selectors, one value per
+rule and seed is left and nothing can be pooled: its noise is its own spread from seed to seed.
+P-values of the comparisons with one combination are corrected by Holm's method. Where the noise
+comes out as zero it is not known: few seeds that agree do not show that others would. Such a
+difference has no interval and no p-value.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +17,7 @@ from math import isnan, nan, sqrt
 import numpy as np
 
 from fedcohort.arrays import Floats
-from fedcohort.statistics import holm
+from fedcohort.statistics import estimate, holm
 
 LEVEL = 0.05
 SMALLEST_ERROR = 1e-12  # a smaller one is rounding: the seeds agree to the last digit
@@ -81,28 +83,35 @@ def compare_rules(
 ) -> dict[str, Difference]:
     """Compare every rule with one of them, averaged over the selectors.
 
-    An average over seven selectors has less noise than one selector, and there are fewer
-    comparisons to correct for.
+    The runs of a seed share a world, so they are averaged first and the seed is the unit. The
+    spread is that of a rule's own differences over the seeds: rules differ in noise, so it is not
+    pooled over them.
 
     Args:
         reference: The rule to compare with.
-        values: One value per seed by combination. Every rule has the same selectors.
+        values: One value per seed, in the same order of seeds, by combination. Every rule has
+            the same selectors.
 
     Returns:
         The difference of every other rule.
     """
-    noises = noise_by_rule(values)
-    means: dict[str, float] = {}
-    for rule in noises:
-        own = [np.mean(seeds) for (_, name), seeds in values.items() if name == rule]
-        means[rule] = float(np.mean(own))
-    selectors = {selector for selector, _ in values}
-    runs = len(selectors) * len(next(iter(values.values())))
+    averages = _average_over_selectors(values)
+    others = [rule for rule in averages if rule != reference]
+    means = []
+    errors = []
+    for rule in others:
+        difference = estimate((averages[rule] - averages[reference]).tolist())
+        means.append(difference.mean)
+        errors.append((difference.error, difference.runs - 1.0))
+    return dict(zip(others, _decide(means, errors), strict=True))
 
-    others = [rule for rule in noises if rule != reference]
-    found = [means[rule] - means[reference] for rule in others]
-    errors = [difference_error(noises[rule], noises[reference], runs) for rule in others]
-    return dict(zip(others, _decide(found, errors), strict=True))
+
+def _average_over_selectors(values: Mapping[Combination, Sequence[float]]) -> dict[str, Floats]:
+    """Return one value per seed by rule: the mean over the rule's selectors."""
+    by_rule: dict[str, list[Sequence[float]]] = {}
+    for (_, rule), seeds in values.items():
+        by_rule.setdefault(rule, []).append(seeds)
+    return {rule: np.mean(rows, axis=0) for rule, rows in by_rule.items()}
 
 
 def best_group(values: Mapping[Combination, Sequence[float]]) -> list[Combination]:

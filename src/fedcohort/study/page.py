@@ -95,7 +95,9 @@ def _notes(places: Mapping[Place, Sequence[Row]]) -> list[str]:
         f"differences from {label(BASELINE)}, with 95 % intervals. A star marks a difference "
         "that holds at the 5 % level after Holm's correction for all combinations of its row's "
         "data, world and partition. Runs are paired by seed; the noise is pooled over all "
-        "combinations of a block that have the same rule. A difference without an interval has "
+        "combinations of a block that have the same rule. Averages over all selectors are taken "
+        "for each seed first; they have the noise from seed to seed, and Holm's correction is for "
+        "the rules of a row. A difference without an interval has "
         "no known noise, because all seeds agree; it gets no star. A dash stands for a "
         "combination that was not run.",
         f"Costs of the target accuracy are geometric means over seeds for {label(BASELINE)}, and "
