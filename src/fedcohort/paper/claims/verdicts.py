@@ -213,11 +213,16 @@ def _decision_row(decision: Decision) -> dict[str, Any]:
         "comparison": check.description,
         "worlds": check.worlds,
         "decided by": "signs" if check.by_signs else "t",
-        "support": check.mean,
+        "support": _rounded(check.mean),
         "in words": write_effect(check.mean, check.unit),
-        "standard error": error,
-        "df": degrees,
-        "corrected p": decision.p_value,
+        "standard error": _rounded(error),
+        "df": _rounded(degrees),
+        "corrected p": _rounded(decision.p_value),
         "smallest effect": write_effect(decision.smallest_effect, check.unit),
         "verdict": decision.verdict,
     }
+
+
+def _rounded(value: float) -> float:
+    """Return a number without its last digits, which depend on the machine's linear algebra."""
+    return float(f"{value:.9g}")
