@@ -7,14 +7,17 @@ import pytest
 
 from fedcohort.advice.change import find_change
 from fedcohort.advice.deadline import advise_deadline
-from fedcohort.advice.durations import fit_durations
+from fedcohort.advice.durations import Counts, fit_durations
 from fedcohort.advice.estimates import Interval, bootstrap_weights
 from fedcohort.advice.log import Question, make_log
 from fedcohort.advice.persistence import Persistence, estimate_persistence
-from fedcohort.advice.played import Description, play_description
+from fedcohort.advice.played import Description, play_description, play_simulation
 from fedcohort.advice.rates import estimate_rates, fit_rates, repetitions
 from fedcohort.advice.together import estimate_together
+from fedcohort.advice.unseen import ClientGrid
 from fedcohort.advice.waste import measure_waste
+from fedcohort.lab.config import SimulationConfig
+from fedcohort.lab.simulation import load_or_simulate
 
 
 def log_of(table, seconds=None, deadline=None, late=np.nan):
@@ -448,3 +451,36 @@ def test_intervals_of_rates_hold_the_truth(decay):
         found = estimate_rates(log, estimate_persistence(log), rng)
         held += int(((found.low <= rates) & (rates <= found.high)).sum())
     assert held >= 0.925 * 300
+
+
+def test_failures_are_summed_by_client_though_there_are_as_many_groups_as_clients():
+    # Two deadlines: client 0 failed under both, client 1 under none.
+    none = np.zeros(2)
+    counts = Counts(
+        answers=none + 5,
+        sums=none,
+        squares=none + 5,
+        never=none,
+        client=np.array([0, 0]),
+        deadline=np.array([10.0, 20.0]),
+        late=np.array([3.0, 4.0]),
+        unsure=none,
+    )
+    grid = ClientGrid(counts, means=np.zeros((2, 1)), step=np.ones(2))
+    assert grid._sum_groups(counts.late).tolist() == [7.0, 0.0]
+
+
+def test_a_simulation_whose_server_knows_who_is_offline_asks_nobody_in_vain(tmp_path):
+    config = SimulationConfig(
+        ("random",),
+        clients=20,
+        cohort=4,
+        rounds=30,
+        seeds=1,
+        world="markov",
+        knows_offline=True,
+    )
+    load_or_simulate("simulate", config, tmp_path / "run")
+    log = play_simulation(tmp_path / "run")
+    assert log.arrived.all()
+    assert len(log.arrived) > 0

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.advice.log import ARRIVED, FederationLog, Question, make_log
-from fedcohort.arrays import Floats
+from fedcohort.arrays import Bools, Floats
 from fedcohort.checks import check_int, check_positive, check_range
 from fedcohort.lab.config import open_world
 from fedcohort.lab.simulation import load_simulation
@@ -157,6 +157,7 @@ def play_simulation(folder: Path) -> FederationLog:
         deadline=None,
         seed=config.first_seed,
         notes=(note,),
+        available=world.available,
     )
 
 
@@ -170,6 +171,7 @@ def play_rows(
     deadline: float | None,
     seed: int,
     notes: tuple[str, ...] = (),
+    available: Iterator[Bools] | None = None,
 ) -> FederationLog:
     """Return the log of uniform selection in a world.
 
@@ -182,6 +184,7 @@ def play_rows(
         deadline: Seconds after which an answer is late; None where rows only say who answers.
         seed: Seed of the selection.
         notes: What to say about the log.
+        available: Rows [1, K], one per round: who can be asked; None for everyone.
     """
     check_memory(
         "cohort and rounds",
@@ -193,7 +196,8 @@ def play_rows(
     limit = inf if deadline is None else deadline
     questions: list[Question] = []
     lengths = {}
-    for record in play(selector, _keep(rows, kept), rounds, deadline=limit):
+    answers = _keep(rows, kept)
+    for record in play(selector, answers, rounds, deadline=limit, available=available):
         number = record.cohort.round + 1
         row = kept.pop()
         times = row[0].astype(np.float64) if row.dtype != np.bool_ else None

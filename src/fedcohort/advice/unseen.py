@@ -116,10 +116,7 @@ class ClientGrid:
 
     def _sum_groups(self, values: Floats) -> Floats:
         """Return the sums over each client's groups of failures, from [P, ...] to [K, ...]."""
-        clients = len(self.means)
-        if len(self.counts.client) == clients:
-            return values  # one group for each client
-        total = np.zeros((clients, *values.shape[1:]))
+        total = np.zeros((len(self.means), *values.shape[1:]))
         np.add.at(total, self.counts.client, values)
         return total
 
