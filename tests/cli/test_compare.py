@@ -329,9 +329,9 @@ def test_other_settings_are_refused_and_leave_the_folder_as_it_was(call, tmp_pat
         assert (code, out) == (2, "")
         assert is_one_line_of_error(err)
         told = (
-            "settings must be those of the run in run"
+            "rounds must be 6 as in run to resume it, got 8; leave all settings out"
             if "--resume" in more
-            else "other settings, got run.*--overwrite"
+            else "other settings, got run with .*, not .*--overwrite"
         )
         assert re.search(told, err)
     assert contents(tmp_path / "run") == before

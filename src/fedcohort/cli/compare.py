@@ -54,6 +54,8 @@ def _compare(
 
     if log is not None:
         check_choice("log", log, ("tensorboard", "mlflow", "wandb"))
+    if overwrite and resume:
+        raise ValueError("overwrite must be given without resume, got both")
     settings = {}
     if config is not None:
         settings = read_toml(config)
@@ -67,6 +69,9 @@ def _compare(
     check_unshared(own_shard or workers, log=log)
     check_unshared(own_shard, overwrite=overwrite)
     options: dict[str, Any] = {"data": data, "resume": resume, "from_previous": from_previous}
+    if resume and not as_json and not (out.is_dir() and any(out.iterdir())):
+        words = " with the default settings" if takes_own else ""
+        say(f"Nothing to resume in {out}: a new run starts{words}.")
     with progress_bars() as on_progress:
         options["on_progress"] = on_progress
         if own_shard is not None:

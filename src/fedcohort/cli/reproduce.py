@@ -103,6 +103,7 @@ def reproduce(
     from fedcohort.paper import reproduce as library
     from fedcohort.paper.labels import parse_partition
     from fedcohort.paper.page import make_findings, save_request
+    from fedcohort.paper.request import check_home
     from fedcohort.reports.html.page import write_page
     from fedcohort.reports.report import write
 
@@ -155,6 +156,7 @@ def reproduce(
                     f"{name} must not be given with --from, which trains nothing, got {value}"
                 )
         reproduction = library.show(names, source, **overrides)
+        check_home(out or source)
     else:
         options: dict[str, Any] = {
             "data": data,

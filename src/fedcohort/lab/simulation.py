@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from fedcohort import __version__
 from fedcohort.arrays import Floats
-from fedcohort.files import check_folder
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import SimulationConfig, open_world
 from fedcohort.lab.config_checks import check_needs_no_training
@@ -111,6 +110,16 @@ def check_simulation_memory(config: SimulationConfig) -> None:
         f"of {len(config.selectors)} selectors",
         needed=8 * values,
     )
+
+
+def check_playable(config: SimulationConfig) -> None:
+    """Refuse a simulation that does not fit the memory, or whose world cannot be played.
+
+    Raises:
+        ValueError: With the argument that must be another.
+    """
+    check_simulation_memory(config)
+    _check_has_answers(config, open_world(config, [config.first_seed]))
 
 
 def simulate_selector(
@@ -213,6 +222,7 @@ def load_or_simulate(
     run: Callable[..., Results] = simulate,
     shapes: Callable[[SimulationConfig], Shapes] = selector_shapes,
     overwrite: bool = False,
+    may_hold_others: bool = False,
     on_progress: Progress | None = None,
     recorder: AllocationRecorder | None = None,
 ) -> Simulation:
@@ -226,17 +236,23 @@ def load_or_simulate(
             none.
         shapes: The results that a folder must hold.
         overwrite: Whether results that are there are replaced.
+        may_hold_others: Whether files that are no simulation may be in the folder, as the reports
+            of an artefact are.
         on_progress: Called with the name of the part, the rounds done and the rounds in all.
         recorder: Records the probabilities of selectors that have any.
 
     Raises:
-        ValueError: If the folder holds something else or is in use, before anything is played.
+        ValueError: If the settings cannot be played, or the folder holds something else or is in
+            use, before anything is played.
     """
     settings = {"experiment": experiment, "version": __version__, **config.as_dict()}
-    check_folder("out", folder)
+    run_folder.check_out(folder)
     with run_folder.locked(folder):
-        run_folder.check_simulation_folder(folder, settings, overwrite)
-        if run_folder.has_simulation(folder) and not overwrite:
+        is_stored = not overwrite and run_folder.holds_simulation(folder, settings)
+        if not is_stored:
+            check_playable(config)  # first: a mistake in the settings is no mistake in the folder
+        run_folder.check_simulation_folder(folder, settings, overwrite, may_hold_others)
+        if is_stored:
             check_present_sources(folder, config)
             results = load_results(folder)  # the settings are equal to ours
             check_shapes(folder, config, results, shapes(config))
