@@ -460,7 +460,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_goes_on_exactly(call, tmp_path
     monkeypatch.setattr(rundir, "save_records", interrupted)
     code, out, err = call(*TINY, "--out", "run")
     assert (code, out) == (130, "")
-    assert "--resume" in err
+    assert err == "error: interrupted; the same command with --resume goes on\n"
     monkeypatch.setattr(rundir, "save_records", save)
     assert call(*TINY, "--out", "run", "--resume")[0] == 0
     assert differences(remembered(tmp_path / "run"), remembered(tmp_path / "whole")) == []
@@ -590,9 +590,36 @@ WRONG = {
     "a switch with a value": (("--compiled", "maybe"), "maybe"),
     "no slots": (("--slots", "0"), "slots .* at least 1, got 0"),
     "unknown option": (("--clans", "3"), "--clans"),
+    "partition of the paper's name": (("--partitions", "non-iid"), "did you mean 'primary-label'"),
+    "rule of another program": (("--aggregations", "FedAvg"), "did you mean 'normalised'"),
+    "a gap between rates": (("--rates", "0.5,,0.9"), "rates .* without gaps, got '0.5,,0.9'"),
+    "rates that a world does not use": (
+        ("--world", "devices", "--rates", "0.5"),
+        "rates must not be given for the world 'devices', .*, got '0.5'",
+    ),
+    "compiled on a CPU": (("--compiled",), "compiled must not be given on a CPU"),
+    "settings that are not there": (
+        ("--config", "no.toml"),
+        "config must be a file, got no.toml, which does not exist",
+    ),
+    "device of another name": (
+        ("--device", "gpu"),
+        "device must be cpu, cuda, cuda:N or auto, got 'gpu'$",
+    ),
 }
 LATE = {
-    "data set that is not there": (("--dataset", "missing.npz"), r"missing\.npz"),
+    "data set that is not there": (
+        ("--dataset", "missing.npz"),
+        "dataset must be a file, got missing.npz, which does not exist",
+    ),
+    "more clients than samples": (
+        ("--clients", "5000"),
+        "clients must be at most 1797, the samples in digits, got 5000",
+    ),
+    "a single sample of each client": (
+        ("--samples-per-client", "1"),
+        "samples_per_client must leave a test sample at test_fraction 0.1, got 1",
+    ),
     "natural partition without a column": (("--partitions", "by-client"), "by-client.* column"),
     "no such device": (("--device", "quantum"), "device .*, got 'quantum'"),
     "more candidates than clients": (
