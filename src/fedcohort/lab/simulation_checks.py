@@ -1,4 +1,4 @@
-"""What a simulation must be to be played: it fits the memory, and its world says who answers."""
+"""Checks of a simulation: it fits the memory, and its world says who answers."""
 
 from collections.abc import Iterator
 from typing import Any
