@@ -113,7 +113,7 @@ def test_results_beside_advice_are_shown_without_it(fedcohort, advice, tmp_path)
 @pytest.mark.parametrize("command", [("report", "run"), ("watch", "run")])
 def test_shards_that_are_not_merged_are_no_damaged_run(fedcohort, tmp_path, command):
     shutil.copytree(FOLDERS / "compare-unfinished", tmp_path / "run" / "shards" / "1-of-2")
-    message = "whose shards are finished and merged, got run; repeat its command with --resume"
+    message = "whose shards are finished and merged, got run; if it was stopped, repeat its command"
     assert message in refused(fedcohort(*command))
 
 

@@ -54,5 +54,5 @@ def check_readable(name: str, folder: Path) -> None:
     if has_unmerged_shards(folder):
         raise ValueError(
             f"{name} must be a run whose shards are finished and merged, got {folder}; "
-            "repeat its command with --resume"
+            "if it was stopped, repeat its command with --resume"
         )
