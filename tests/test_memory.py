@@ -204,3 +204,29 @@ def test_remembered_updates_and_those_of_a_round_are_counted_together(machine, t
     message = rf"{needed - 1:,} bytes .* got 2 runs that ask 4 of 8 .* at least {needed:,} bytes"
     with pytest.raises(ValueError, match=message):
         Trial(config, data, tmp_path / "run")
+
+
+@pytest.mark.parametrize(("epochs", "batch_size"), [(1000, 10), (1, 9000)])
+def test_the_samples_of_all_clients_that_answer_are_counted_together(
+    machine, tmp_path, epochs, batch_size
+):
+    # 10 samples per client less 1 to test: an epoch is one batch, padded to its size. In each of
+    # 2 runs, 2 of the 4 clients asked answer on average.
+    config = ComparisonConfig(
+        selectors=("random", "fedcs"),
+        partitions=("iid",),
+        aggregations=("paper",),
+        seeds=1,
+        clients=8,
+        cohort=4,
+        rounds=2,
+        rates=(0.25, 0.75),
+        epochs=(epochs,),
+        batch_size=batch_size,
+    )
+    data = Dataset("tiny", x=np.zeros((80, 3), np.float32), y=np.arange(80) % 4, num_classes=4)
+    needed = 2 * 2 * epochs * batch_size * 8
+    machine(needed - 1)
+    message = rf"^epochs, batch_size, cohort and seeds must .* at least {needed:,} bytes"
+    with pytest.raises(ValueError, match=message):
+        Trial(config, data, tmp_path / "run")

@@ -1,7 +1,7 @@
 """Argument checks: every message says the name of the argument, its bound and its value."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from operator import index
 from typing import Any
@@ -103,13 +103,16 @@ def check_positive(name: str, value: Any) -> float:
     return number
 
 
-def check_choice(name: str, value: str, options: Collection[str]) -> str:
+def check_choice(
+    name: str, value: str, options: Collection[str], synonyms: Mapping[str, str] | None = None
+) -> str:
     """Return value if it is one of the options; otherwise suggest the nearest.
 
     Args:
         name: Name of the argument, for the message.
         value: Value to check.
         options: Values allowed.
+        synonyms: Options by other words for them, to suggest.
 
     Returns:
         The value.
@@ -126,7 +129,10 @@ def check_choice(name: str, value: str, options: Collection[str]) -> str:
         return value
     lower_case = [option.lower() for option in options]
     given = value if isinstance(value, str) else shown(value)
-    nearest = get_close_matches(given[:MAX_SHOWN].lower(), lower_case, n=1, cutoff=0.5)
+    word = given[:MAX_SHOWN].lower()
+    nearest = get_close_matches(word, lower_case, n=1, cutoff=0.5)
+    if synonyms is not None and synonyms.get(word) in options:
+        nearest = [synonyms[word]]
     hint = ""
     if nearest:
         hint = f"; did you mean {nearest[0]!r}?"

@@ -43,7 +43,7 @@ def test_a_described_federation_gets_advice_and_settings_to_paste(fedcohort, tmp
     compile((tmp_path / "advice/strategy.py").read_text(), "strategy.py", "exec")
     code, _, err = fedcohort("report", "advice")
     assert code == 2
-    assert "got advice in advice: `fedcohort advise` writes its page" in err
+    assert "got advice in advice; give the run that the advice was made from" in err
 
 
 def test_the_advice_on_a_log_is_json_on_request(fedcohort, tmp_path):

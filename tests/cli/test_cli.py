@@ -114,8 +114,10 @@ def test_help_says_what_exit_codes_mean(call):
 def test_all_settings_of_compare_are_listed_on_request(call):
     _, out, _ = call("compare", "--help-all")
     assert [line.split()[0] for line in out.splitlines()] == [
-        f"--{field.name.replace('_', '-')}" for field in fields(ComparisonConfig)
+        f"--{field.name.replace('_', '-')}".replace("-options", "-option")
+        for field in fields(ComparisonConfig)
     ]
+    assert re.search("--world-option +NAME=VALUE, repeatable", out)
 
 
 @pytest.mark.parametrize(
@@ -249,6 +251,26 @@ def test_a_folder_takes_the_same_settings_again_and_others_only_with_overwrite(c
 
 
 @pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("name", ["results.npz", "settings.json"])
+def test_damaged_results_are_refused_with_what_helps(call, tmp_path, name):
+    simulate = ("simulate", *TINY, "--selectors", "random", "--out", "run")
+    assert call(*simulate)[0] == 0
+    (tmp_path / "run" / name).write_bytes(b"damaged")
+    code, _, err = call(*simulate)
+    assert code == 2
+    assert is_one_line_of_error(err)
+    assert err.endswith("; add --overwrite to play it again\n")
+    assert call(*simulate, "--overwrite")[0] == 0
+
+
+def test_without_a_command_the_help_is_shown_and_nothing_else(call):
+    code, out, err = call()
+    assert code == 2
+    assert "Usage: fedcohort" in out + err
+    assert "error" not in err
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_probabilities_of_the_selectors_before_do_not_stay(call, tmp_path):
     simulate = ("simulate", *TINY, "--out", "run", "--overwrite", "--selectors")
     call(*simulate, "e3cs-0,random")
@@ -290,11 +312,20 @@ WRONG = {
     "no seeds": (("--seeds", "0"), "seeds .* at least 1, got 0"),
     "no rounds": (("--rounds", "0"), "rounds .* at least 1, got 0"),
     "negative seed": (("--first-seed", "-1"), "first.seed .* at least 0, got -1"),
-    "fewer clients than classes": (("--clients", "3"), "clients .* at least 4, got 3"),
+    "fewer clients than classes": (
+        ("--clients", "3"),
+        "clients .* at least 4, one for each rate, got 3",
+    ),
     "rate above one": (("--rates", "1.5"), "rates .* between 0.0 and 1.0, got 1.5"),
     "rate that is nan": (("--rates", "nan"), "rates .* between 0.0 and 1.0, got nan"),
     "rate that is a word": (("--rates", "x"), "rates .* numbers, got 'x'"),
-    "no rates": (("--rates", ","), "rates .* at least one"),
+    "no rates": (("--rates", ","), r"rates must be a list of at least one, got \[\]"),
+    "a gap between rates": (("--rates", "0.5,,0.9"), "rates .* without gaps, got '0.5,,0.9'"),
+    "a gap between selectors": (("--selectors", "random,"), "selectors .* gaps, got 'random,'"),
+    "rates that a world does not use": (
+        ("--world", "trace", "--world-file", "t.csv", "--rates", "0.5"),
+        "rates must not be given for the world 'trace', .*, got '0.5'",
+    ),
     "no selectors": (("--selectors", ","), "selectors .* at least one"),
     "unknown selector": (
         ("--selectors", "random,e3cs-05"),
@@ -419,7 +450,7 @@ def test_an_interrupt_ends_with_code_130_and_leaves_nothing(call, tmp_path, monk
     monkeypatch.setattr("fedcohort.lab.simulation.simulate", interrupted)
     code, out, err = call("simulate", *TINY, "--out", "run")
     assert (code, out) == (130, "")
-    assert err.strip().startswith("error: interrupted")
+    assert err == "error: interrupted; the same command starts anew\n"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -329,9 +329,9 @@ def test_other_settings_are_refused_and_leave_the_folder_as_it_was(call, tmp_pat
         assert (code, out) == (2, "")
         assert is_one_line_of_error(err)
         told = (
-            "settings must be those of the run in run"
+            "rounds must be 6 as in run to resume it, got 8; leave all settings out"
             if "--resume" in more
-            else "other settings, got run.*--overwrite"
+            else "other settings, got run with .*, not .*--overwrite"
         )
         assert re.search(told, err)
     assert contents(tmp_path / "run") == before
@@ -460,7 +460,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_goes_on_exactly(call, tmp_path
     monkeypatch.setattr(rundir, "save_records", interrupted)
     code, out, err = call(*TINY, "--out", "run")
     assert (code, out) == (130, "")
-    assert "--resume" in err
+    assert err == "error: interrupted; the same command with --resume goes on\n"
     monkeypatch.setattr(rundir, "save_records", save)
     assert call(*TINY, "--out", "run", "--resume")[0] == 0
     assert differences(remembered(tmp_path / "run"), remembered(tmp_path / "whole")) == []
@@ -590,9 +590,36 @@ WRONG = {
     "a switch with a value": (("--compiled", "maybe"), "maybe"),
     "no slots": (("--slots", "0"), "slots .* at least 1, got 0"),
     "unknown option": (("--clans", "3"), "--clans"),
+    "partition of the paper's name": (("--partitions", "non-iid"), "did you mean 'primary-label'"),
+    "rule of another program": (("--aggregations", "FedAvg"), "did you mean 'normalised'"),
+    "a gap between rates": (("--rates", "0.5,,0.9"), "rates .* without gaps, got '0.5,,0.9'"),
+    "rates that a world does not use": (
+        ("--world", "devices", "--rates", "0.5"),
+        "rates must not be given for the world 'devices', .*, got '0.5'",
+    ),
+    "compiled on a CPU": (("--compiled",), "compiled must not be given on a CPU"),
+    "settings that are not there": (
+        ("--config", "no.toml"),
+        "config must be a file, got no.toml, which does not exist",
+    ),
+    "device of another name": (
+        ("--device", "gpu"),
+        "device must be cpu, cuda, cuda:N or auto, got 'gpu'$",
+    ),
 }
 LATE = {
-    "data set that is not there": (("--dataset", "missing.npz"), r"missing\.npz"),
+    "data set that is not there": (
+        ("--dataset", "missing.npz"),
+        "dataset must be a file, got missing.npz, which does not exist",
+    ),
+    "more clients than samples": (
+        ("--clients", "5000"),
+        "clients must be at most 1797, the samples in digits, got 5000",
+    ),
+    "a single sample of each client": (
+        ("--samples-per-client", "1"),
+        "samples_per_client must leave a test sample at test_fraction 0.1, got 1",
+    ),
     "natural partition without a column": (("--partitions", "by-client"), "by-client.* column"),
     "no such device": (("--device", "quantum"), "device .*, got 'quantum'"),
     "more candidates than clients": (

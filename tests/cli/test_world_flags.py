@@ -126,7 +126,7 @@ def test_recorded_answers_are_timed_as_bernoulli_answers_are(call, tmp_path):
     rates = ("--rates", "1")
     np.save("world.npy", np.ones((6, 8), dtype=bool))
     assert call(*COMPARE, *rates, "--jitter", "0.3", "--out", "drawn")[0] == 0
-    assert call(*COMPARE, *rates, "--jitter", "0.3", *RECORDED, "--out", "recorded")[0] == 0
+    assert call(*COMPARE, "--jitter", "0.3", *RECORDED, "--out", "recorded")[0] == 0
     drawn = load_comparison(tmp_path / "drawn").records
     recorded = load_comparison(tmp_path / "recorded").records
     # Recorded clients have no classes by rates: theirs are by how often they are in time.

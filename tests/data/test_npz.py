@@ -46,6 +46,10 @@ def test_an_npz_gives_back_what_was_saved(tmp_path):
             "bad.npz: num_classes must be a whole number between 1 and 1000000, got 3.9",
         ),
         (
+            {"x": IMAGES, "y": np.array([0, -1, 0, 0])},
+            "bad.npz: y of bad must be labels at least 0, got -1 at position 1",
+        ),
+        (
             {"x": IMAGES, "y": LABELS, "num_classes": 2},
             "bad.npz: y of bad must be labels between 0 and 1, got 2 at position 2",
         ),
@@ -59,8 +63,17 @@ def test_a_bad_npz_is_refused_with_file_and_key(tmp_path, arrays, message):
 
 
 def test_a_missing_a_truncated_and_a_foreign_file_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"none\.npz cannot be read"):
+    with pytest.raises(
+        ValueError, match=r"dataset must be a file, got .*none\.npz, which does not"
+    ):
         Dataset.from_npz(tmp_path / "none.npz")
+    foreign = tmp_path / "foreign.npz"
+    for content in (b"", b"some words\n"):
+        foreign.write_bytes(content)
+        with pytest.raises(
+            ValueError, match=r"an \.npz archive, got .*foreign\.npz, which is none"
+        ):
+            Dataset.from_npz(foreign)
     path = tmp_path / "cut.npz"
     np.savez(path, x=IMAGES, y=LABELS)
     path.write_bytes(path.read_bytes()[:-40])

@@ -195,7 +195,7 @@ def test_progress_is_told_in_order_and_reaches_the_end():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"clients": 3}, "clients must be a whole number at least 4, got 3"),
+        ({"clients": 3}, "clients must be at least 4, one for each rate, got 3"),
         ({"cohort": 10}, "cohort must be a whole number between 1 and 9, got 10"),
         ({"rounds": 0}, "rounds must be a whole number at least 1, got 0"),
         ({"seeds": -1}, "seeds must be a whole number at least 1, got -1"),

@@ -226,4 +226,32 @@ MUTANTS = (
         "shows_mu=True,",
         ("tests/lab/test_summary.py", "tests/lab/test_comparison.py"),
     ),
+    Mutant(
+        "the samples of one job of a run are counted, not of all that answer",
+        "lab/trial_engine.py",
+        "INDEX_BYTES * samples * _mean_answers(config, run)",
+        "INDEX_BYTES * samples",
+        ("tests/test_memory.py",),
+    ),
+    Mutant(
+        "a simulation is written over files of one's own",
+        "lab/folder/simulation.py",
+        "        if not may_hold_others:",
+        "        if may_hold_others:",
+        ("tests/cli/test_other_folders.py",),
+    ),
+    Mutant(
+        "advice counts as a run",
+        "lab/folder/advice.py",
+        "return (folder / ADVICE).exists() and not",
+        "return (folder / ADVICE).is_dir() and not",
+        ("tests/cli/test_other_folders.py",),
+    ),
+    Mutant(
+        "a mistake in the settings is found after the folder was looked at",
+        "lab/comparison.py",
+        "        if not goes_on:",
+        "        if not keeps_run:",
+        ("tests/cli/test_other_folders.py",),
+    ),
 )

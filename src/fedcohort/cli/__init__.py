@@ -27,10 +27,11 @@ from fedcohort.lab.mistakes import describe_mistake
 
 MISTAKE = 2
 INTERRUPTED = 130
-INTERRUPTION = (
-    "interrupted; `reproduce` and `study` go on with the same command, `compare` with --resume, "
-    "anything else starts anew"
-)
+CONTINUATIONS = {  # what an interrupted command says; others start anew
+    "compare": "the same command with --resume goes on",
+    "reproduce": "the same command goes on",
+    "study": "the same command goes on",
+}
 
 
 def _find_click_exception() -> Any:
@@ -82,8 +83,11 @@ def options(
 
     Example: fedcohort compare --out runs/first
 
-    Exit codes: 0 done; 1 done, except parts whose data are missing (reproduce); 2 a mistake,
-    named in one line; 130 interrupted.
+    Exit codes:
+    0 done
+    1 done, except parts whose data are missing (reproduce)
+    2 a mistake, named in one line
+    130 interrupted
     """
 
 
@@ -93,7 +97,8 @@ def main() -> None:
     try:
         code: Any = app(prog_name="fedcohort", standalone_mode=False)
     except ClickException as error:
-        code = _complain(_in_one_line(error))
+        words = _in_one_line(error)
+        code = _complain(words) if words else MISTAKE  # the help was shown
     except BrokenPipeError:
         # The reader of the output has gone; everything is on disk by then.
         sys.stderr.close()
@@ -101,13 +106,14 @@ def main() -> None:
     except (typer.Abort, KeyboardInterrupt):
         code = INTERRUPTED
     except Exception as error:
-        words = describe_mistake(error)
-        if words is None:
+        mistake = describe_mistake(error)
+        if mistake is None:
             raise
-        code = _complain(words)
+        code = _complain(mistake)
 
     if code == INTERRUPTED:  # typer turns Ctrl-C into this code too
-        _complain(INTERRUPTION)
+        command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+        _complain(f"interrupted; {CONTINUATIONS.get(command, 'the same command starts anew')}")
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 from fedcohort.checks import check_choice
 from fedcohort.cli.compare_flags import add_flags, parse_setting
 from fedcohort.cli.console import console, print_json, print_table, progress_bars, say
+from fedcohort.cli.parse import check_rates
 from fedcohort.cli.sharing import check_unshared, read_sharing
 from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.config_checks import DEFAULT_WORLD
 from fedcohort.lab.named_parts import data_and_model, partition_labels
 from fedcohort.lab.runs import group_label
 from fedcohort.reports.words import counted
@@ -34,17 +36,18 @@ def _compare(
     devices: str | None,
     ray: str | None,
     help_all: bool,
-    **given: str | bool | list[str] | None,
+    **given: Any,
 ) -> None:
     """Train under several selectors on a federation whose clients fail.
 
-    Results go to --out; --help-all lists all settings; names may be file.py:name.
+    Results go to --out; --help-all lists all settings. Lists are comma-separated;
+    names may be file.py:name.
 
     Example: fedcohort compare --dataset cifar10 --model cifar-cnn --clients 100 --cohort 20
     """
     # Imported here, not at the top: `--help` must not load them.
     from fedcohort.cli.pages import write_report_page
-    from fedcohort.files import read_toml
+    from fedcohort.files import check_exists, read_toml
     from fedcohort.lab.comparison import run_comparison
     from fedcohort.lab.folder import save_summary
     from fedcohort.lab.sharding import run_shard, run_sharded
@@ -54,19 +57,29 @@ def _compare(
 
     if log is not None:
         check_choice("log", log, ("tensorboard", "mlflow", "wandb"))
+    if overwrite and resume:
+        raise ValueError("overwrite must be given without resume, got both")
     settings = {}
     if config is not None:
+        check_exists("config", config)
         settings = read_toml(config)
     for name, value in given.items():
         if value is not None:
             settings[name] = parse_setting(name, value)
+    check_rates(given["rates"], settings.get("world", DEFAULT_WORLD))
     # A run that is resumed without any settings takes its own.
     takes_own = resume and config is None and not settings
     settings_given = None if takes_own else ComparisonConfig.from_dict(settings)
     own_shard, workers = read_sharing(shard, devices, ray, settings.get("device"))
+    device = workers.device if workers else settings.get("device", "cpu")
+    if given["compiled"] and device == "cpu":
+        raise ValueError("compiled must not be given on a CPU, got it; add --device cuda")
     check_unshared(own_shard or workers, log=log)
     check_unshared(own_shard, overwrite=overwrite)
     options: dict[str, Any] = {"data": data, "resume": resume, "from_previous": from_previous}
+    if resume and not as_json and not (out.is_dir() and any(out.iterdir())):
+        words = " with the default settings" if takes_own else ""
+        say(f"Nothing to resume in {out}: a new run starts{words}.")
     with progress_bars() as on_progress:
         options["on_progress"] = on_progress
         if own_shard is not None:

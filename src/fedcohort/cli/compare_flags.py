@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from fedcohort.cli.console import say
+from fedcohort.cli.parse import split_list
 from fedcohort.cli.sharing import DEVICES, RAY, SHARD
 from fedcohort.lab.config import ComparisonConfig
 
@@ -37,7 +38,7 @@ def parse_setting(name: str, text: str | bool | list[str]) -> Any:
         text = ",".join(text)
     default = getattr(ComparisonConfig(), name)
     if isinstance(default, tuple):
-        return tuple(_parse_value(part.strip()) for part in text.split(",") if part.strip())
+        return tuple(_parse_value(part) for part in split_list(name, text))
     is_word = isinstance(default, str) and name != "eta"
     if is_word or name == "world_file":
         return text
@@ -58,7 +59,13 @@ def _show_all_settings(wanted: bool) -> None:
     """Print every setting with its meaning and default, and end."""
     if wanted:
         for setting in fields(ComparisonConfig):
-            say(f"--{setting.name.replace('_', '-'):<20} {_describe(setting)}")
+            name = setting.name
+            if name in REPEATABLE:
+                name = name.removesuffix("s")
+            words = _describe(setting)
+            if isinstance(setting.default, tuple) and name == setting.name:
+                words += ", comma-separated"
+            say(f"--{name.replace('_', '-'):<20} {words}")
         raise typer.Exit
 
 
@@ -89,13 +96,13 @@ OWN_FLAGS: dict[str, tuple[Any, Any, Any]] = {  # type, default, option
         False,
         typer.Option(
             "--from-previous",
-            help="Use the one before a damaged checkpoint.",
+            help="With --resume: if the last checkpoint is damaged, use the one before.",
         ),
     ),
     "overwrite": (
         bool,
         False,
-        typer.Option("--overwrite", help="Discard what the folder holds."),
+        typer.Option("--overwrite", help="Replace the run there; other files stay."),
     ),
     "log": (
         str | None,

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from fedcohort.cli.advise import ADVICE
 from fedcohort.lab.comparison import load_comparison
 from fedcohort.lab.deployment import load_deployment
-from fedcohort.lab.folder import Kind, detect_kind
+from fedcohort.lab.folder import Kind, check_readable, detect_kind
 from fedcohort.lab.simulation import load_simulation
 from fedcohort.paper import page as reproduction
 from fedcohort.reports.findings import Findings
@@ -21,11 +20,7 @@ def load_findings(folder: Path) -> Findings:
     """
     if not folder.is_dir():
         raise ValueError(f"runs must be a folder of results, got {folder}")
-    if (folder / ADVICE).exists():
-        raise ValueError(
-            f"runs must be a folder of results, got advice in {folder}: `fedcohort advise` writes "
-            "its page"
-        )
+    check_readable("runs", folder)
     kind = detect_kind(folder, reproduction.FOLDERS)
     if kind is Kind.COMPARISON:
         return comparison.findings(load_comparison(folder))

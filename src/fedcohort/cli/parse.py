@@ -1,9 +1,28 @@
 """Flags with several values, and flags with a number or a word."""
 
+from fedcohort.lab.config_checks import WORLDS_WITHOUT_CLASSES
+
 
 def parse_words(text: str) -> tuple[str, ...]:
     """Return comma-separated words."""
     return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def split_list(name: str, text: str) -> list[str]:
+    """Return the parts of a comma-separated list; nothing for a list of commas alone.
+
+    Args:
+        name: The flag's name, for the message.
+        text: Its value.
+
+    Raises:
+        ValueError: If a part is missing between others.
+    """
+    parts = [part.strip() for part in text.split(",")]
+    words = [part for part in parts if part]
+    if words and len(words) < len(parts):
+        raise ValueError(f"{name} must be a comma-separated list without gaps, got {text!r}")
+    return words
 
 
 def parse_numbers(name: str, text: str) -> tuple[float, ...]:
@@ -14,10 +33,11 @@ def parse_numbers(name: str, text: str) -> tuple[float, ...]:
         text: Its value.
 
     Raises:
-        ValueError: If a word is no number.
+        ValueError: If a word is no number, or missing between others.
     """
+    words = split_list(name, text)
     try:
-        return tuple(float(word) for word in parse_words(text))
+        return tuple(float(word) for word in words)
     except ValueError:
         raise ValueError(f"{name} must be comma-separated numbers, got {text!r}") from None
 
@@ -30,3 +50,20 @@ def parse_eta(text: str) -> float | str:
         return float(text)
     except ValueError:
         raise ValueError(f"eta must be a number or 'auto', got {text!r}") from None
+
+
+def check_rates(rates: str | None, world: str) -> None:
+    """Refuse rates of classes of clients in a world that has no such classes.
+
+    Args:
+        rates: The flag's value, None if it was not given.
+        world: Name of the world.
+
+    Raises:
+        ValueError: If the rates would have no effect.
+    """
+    if rates is not None and world in WORLDS_WITHOUT_CLASSES:
+        raise ValueError(
+            f"rates must not be given for the world {world!r}, which does not use them, "
+            f"got {rates!r}"
+        )

@@ -37,14 +37,14 @@ def reproduce(
         str | None, typer.Option(help="Only these schemes now, comma-separated.")
     ] = None,
     partitions: Annotated[
-        str | None, typer.Option(help="Some of iid, non-iid, independent-label.")
+        str | None, typer.Option(help="Of iid,non-iid,independent-label.")
     ] = None,
-    mus: Annotated[str | None, typer.Option(help="Only these now: 0 FedAvg, 0.5 FedProx.")] = None,
+    mus: Annotated[str | None, typer.Option(help="Only these, as 0,0.5; 0 is FedAvg.")] = None,
     no_refill: Annotated[
         bool, typer.Option("--no-refill", help="Non-iid: no sample has two owners.")
     ] = False,
     scaling: Annotated[
-        str | None, typer.Option(help="Of images: symmetric, unit or standard.")
+        str | None, typer.Option(help="Image scale: symmetric, unit or standard.")
     ] = None,
     sampler: Annotated[
         str | None, typer.Option(help="Sampler of E3CS; the paper's unless given.")
@@ -70,7 +70,7 @@ def reproduce(
         int | None,
         typer.Option(help="Round after which training stops."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help=f"Folder of all, else {OUT}.")] = None,
+    out: Annotated[Path | None, typer.Option(help=f"Folder for results ({OUT}).")] = None,
     source: Annotated[
         Path | None,
         typer.Option(
@@ -94,7 +94,7 @@ def reproduce(
     """Reproduce artefacts of the paper.
 
     Names: figure3, figure4, regret, table2, figure5, table3, figure6, figure7,
-    server_step, ablations, claims, all. The same command goes on.
+    server_step, ablations, claims, all. Repeat the command to continue.
 
     Example: fedcohort reproduce table3 --device cuda --seeds 3 --time-budget 25
     """
@@ -103,6 +103,7 @@ def reproduce(
     from fedcohort.paper import reproduce as library
     from fedcohort.paper.labels import parse_partition
     from fedcohort.paper.page import make_findings, save_request
+    from fedcohort.paper.request import check_home
     from fedcohort.reports.html.page import write_page
     from fedcohort.reports.report import write
 
@@ -155,6 +156,7 @@ def reproduce(
                     f"{name} must not be given with --from, which trains nothing, got {value}"
                 )
         reproduction = library.show(names, source, **overrides)
+        check_home(out or source)
     else:
         options: dict[str, Any] = {
             "data": data,

@@ -7,7 +7,7 @@ import typer
 
 from fedcohort.cli.console import print_json, progress_bars, say, show
 from fedcohort.cli.pages import write_report_page
-from fedcohort.cli.parse import parse_eta, parse_numbers, parse_words
+from fedcohort.cli.parse import check_rates, parse_eta, parse_numbers, parse_words, split_list
 from fedcohort.lab import simulation as library
 from fedcohort.lab.config import SimulationConfig, has_classes
 from fedcohort.lab.named_parts import labelled
@@ -24,7 +24,10 @@ DEFAULT_RATES = ",".join(map(str, DEFAULT.rates))
 def simulate(
     selectors: Annotated[
         str,
-        typer.Option(help="Names, as `fedcohort list` shows them, or file.py:name; by commas."),
+        typer.Option(
+            help="Comma-separated names, as `fedcohort list` shows them, or file.py:name.",
+            show_default="E3CS, fedcs, random",
+        ),
     ] = "default",
     clients: Annotated[int, typer.Option(help="Number of clients, K.")] = DEFAULT.clients,
     cohort: Annotated[int, typer.Option(help="Clients asked per round, k.")] = DEFAULT.cohort,
@@ -34,8 +37,9 @@ def simulate(
         int, typer.Option(help="Seed of the first; the others count up.")
     ] = DEFAULT.first_seed,
     rates: Annotated[
-        str, typer.Option(help="Success rate of each class of clients.")
-    ] = DEFAULT_RATES,
+        str | None,
+        typer.Option(help="Success rate of each class of clients.", show_default=DEFAULT_RATES),
+    ] = None,
     world: Annotated[
         str,
         typer.Option(help="Who would answer: see `fedcohort list`, or file.py:name."),
@@ -79,14 +83,18 @@ def simulate(
 
     Example: fedcohort simulate --selectors e3cs-0.5,random --seeds 50 --sampler successive
     """
+    check_rates(rates, world)
+    chosen = DEFAULT.selectors
+    if selectors != "default":
+        chosen = tuple(split_list("selectors", selectors))
     config = SimulationConfig(
-        selectors=DEFAULT.selectors if selectors == "default" else parse_words(selectors),
+        selectors=chosen,
         clients=clients,
         cohort=cohort,
         rounds=rounds,
         seeds=seeds,
         first_seed=first_seed,
-        rates=parse_numbers("rates", rates),
+        rates=DEFAULT.rates if rates is None else parse_numbers("rates", rates),
         eta=parse_eta(eta),
         sampler=sampler,
         world=world,

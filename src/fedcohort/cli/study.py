@@ -51,7 +51,8 @@ def study(
 ) -> None:
     """Study what helps when clients fail: selectors and rules in several worlds.
 
-    The same command goes on with the blocks that are missing.
+    NAME is volatility. Lists are comma-separated. Repeat the command to continue
+    with the blocks that are missing.
 
     Example: fedcohort study volatility --datasets digits --seeds 5
     """

@@ -28,17 +28,15 @@ STYLES = {"arrived": "", "unneeded": "dim"}
 
 
 def watch(
-    run: Annotated[
-        Path,
-        typer.Argument(help="Folder of `compare`, of a part of `reproduce`, or of a Flower run."),
-    ],
+    run: Annotated[Path, typer.Argument()],
     once: Annotated[bool, typer.Option("--once", help="Show how far it is now, and end.")] = False,
     every: Annotated[float, typer.Option(help="Seconds between looks.")] = 2.0,
 ) -> None:
     """Watch a run under way: progress, time left, success ratio, who is asked, who fails (!).
 
-    It only reads files. It ends when all rounds are played, or with Ctrl-C, which does not
-    touch the run.
+    RUN is a folder of `compare`, of a part of `reproduce`, or of a Flower run.
+    It only reads files. It ends when all rounds are played, or with Ctrl-C,
+    which does not touch the run.
 
     Example: fedcohort watch runs/demo
     """

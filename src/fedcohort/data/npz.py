@@ -7,8 +7,9 @@ import numpy as np
 
 from fedcohort.checks import one_line
 from fedcohort.data.samples import Array
-from fedcohort.files import check_file, check_plain
+from fedcohort.files import check_exists, check_file, check_plain
 
+STARTS = (b"PK", b"\x93NUMPY")  # of an archive, and of a single array
 KEYS = ("x", "y", "test_x", "test_y", "clients", "num_classes")
 
 
@@ -18,7 +19,15 @@ def read_npz(path: Path) -> dict[str, Array]:
     Raises:
         ValueError: If the file cannot be read, or has no x or no y.
     """
+    check_exists("dataset", path)
     check_file(path)
+    try:
+        with open(path, "rb") as file:
+            is_numpy = file.read(max(map(len, STARTS))).startswith(STARTS)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {one_line(error)}") from None
+    if not is_numpy:  # NumPy would advise to unpickle it
+        raise ValueError(f"dataset must be an .npz archive, got {path}, which is none")
     try:
         with open(path, "rb") as file:
             arrays = _read_keys(np.load(file, allow_pickle=False))

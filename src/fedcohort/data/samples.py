@@ -54,9 +54,11 @@ def check_labels(name: str, values: npt.ArrayLike, low: int = 0, high: int = MAX
     is_bad = (labels < low) | (labels > high)
     if is_bad.any():
         position = int(is_bad.argmax())
+        bound = f"between {low} and {high}"
+        if low == 0 and labels[position] < 0:
+            bound = "at least 0"  # whatever the highest label is
         raise ValueError(
-            f"{name} must be labels between {low} and {high}, "
-            f"got {labels[position]} at position {position}"
+            f"{name} must be labels {bound}, got {labels[position]} at position {position}"
         )
     return labels.astype(np.int64, copy=False)
 

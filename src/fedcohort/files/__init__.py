@@ -6,7 +6,14 @@ folder holds is known to `fedcohort.lab.folder` alone.
 """
 
 from fedcohort.files.arrays import check_plain, load_arrays, save_arrays
-from fedcohort.files.paths import atomic_write, check_file, check_folder, digest_file, locked
+from fedcohort.files.paths import (
+    atomic_write,
+    check_exists,
+    check_file,
+    check_folder,
+    digest_file,
+    locked,
+)
 from fedcohort.files.seal import sealed_write
 from fedcohort.files.state import load_state, read_plain_state, save_state
 from fedcohort.files.text import (
@@ -28,6 +35,7 @@ from fedcohort.files.text import (
 
 __all__ = [
     "atomic_write",
+    "check_exists",
     "check_file",
     "check_folder",
     "check_plain",

@@ -111,6 +111,20 @@ def check_folder(name: str, path: Path) -> None:
             raise ValueError(f"{name} must be a folder, got {path}, where {part} is a file")
 
 
+def check_exists(name: str, path: Path) -> None:
+    """Refuse a path to read that does not exist.
+
+    Args:
+        name: The argument's name, for the message.
+        path: The file.
+
+    Raises:
+        ValueError: If there is nothing.
+    """
+    if not path.exists():
+        raise ValueError(f"{name} must be a file, got {path}, which does not exist")
+
+
 def check_file(path: Path) -> None:
     """Refuse a path that is there and no file: a device or a pipe may never end.
 

@@ -1,13 +1,15 @@
 """Run a comparison in its folder: begin it, go on with it, or merge its shards."""
 
 from contextlib import ExitStack, suppress
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedcohort.aggregation.compatibility import check_compatible
 from fedcohort.arrays import Floats
 from fedcohort.checks import check_choice
 from fedcohort.data import Dataset, load
-from fedcohort.files import check_folder, digest_file
+from fedcohort.files import digest_file
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.comparison_folder import Comparison, load_chunk, load_comparison, read_config
 from fedcohort.lab.config import ComparisonConfig, open_world
@@ -16,6 +18,7 @@ from fedcohort.lab.simulation import Progress
 from fedcohort.lab.sources import check_present_sources, import_sources
 from fedcohort.lab.trackers import BACKENDS, check_installed
 from fedcohort.lab.tracking import track
+from fedcohort.selection.registry import SELECTORS
 from fedcohort.world.options import MissingData
 
 if TYPE_CHECKING:
@@ -63,7 +66,7 @@ def run_comparison(
         >>> comparison.records["accuracy"].shape  # doctest: +SKIP
         (2, 12)
     """
-    check_folder("out", folder)
+    run_folder.check_out(folder)
     if log is not None:
         check_choice("log", log, BACKENDS)
     if from_previous and not resume:
@@ -82,6 +85,9 @@ def run_comparison(
             run_folder.recover_checkpoint(folder)
         if config is None:
             config = stored or ComparisonConfig()
+        goes_on = keeps_run and config == stored
+        if not goes_on:
+            _check_playable(config, None)  # first: a mistake in the settings is none in the folder
         state = _find_checkpoint(config, stored, folder, resume) if keeps_run else None
 
         is_finished = state is not None and state["round"] >= config.rounds
@@ -91,10 +97,8 @@ def run_comparison(
             return load_comparison(folder, config, config.rounds)
         if not is_finished and log is not None:
             check_installed(log)
-        if not is_finished:
-            import_sources(config, folder if keeps_run else None)
-            with suppress(MissingData):  # which the trial has
-                open_world(config, [config.first_seed])  # refuses a world that cannot be played
+        if goes_on and not is_finished:
+            _check_playable(config, folder)
         dataset = _load_dataset(config, data, on_progress)
         if keeps_run:
             _check_unchanged(config, dataset, folder)
@@ -113,6 +117,21 @@ def run_comparison(
     return load_comparison(folder, config, config.rounds)
 
 
+def _check_playable(config: ComparisonConfig, folder: Path | None) -> None:
+    """Refuse parts that cannot be imported, do not fit each other, or cannot be played.
+
+    Args:
+        config: The settings.
+        folder: The folder of the run that goes on, None if a run begins.
+    """
+    import_sources(config, folder)
+    with suppress(MissingData):  # which the trial has
+        open_world(config, [config.first_seed])
+    for name, aggregation in product(config.selectors, config.aggregations):
+        if name in SELECTORS:  # the trial looks at others when it has made them
+            check_compatible(aggregation, name, SELECTORS[name].selector)
+
+
 def _find_checkpoint(
     config: ComparisonConfig, stored: ComparisonConfig | None, folder: Path, resume: bool
 ) -> dict[str, Any] | None:
@@ -129,21 +148,19 @@ def _find_checkpoint(
             run that is not to be resumed.
     """
     if stored is None:
-        if any(folder.iterdir()):
-            raise ValueError(
-                f"out must be a new or empty folder, got {folder}; "
-                "choose another or add --overwrite"
-            )
+        run_folder.check_empty(folder)
         return None
-    if config != stored and resume:
+    difference = run_folder.find_difference(vars(config), vars(stored))
+    if difference is not None:
+        name, there, wanted = difference
+        if resume:
+            raise ValueError(
+                f"{name} must be {there} as in {folder} to resume it, got {wanted}; "
+                f"leave all settings out to take those of {folder}"
+            )
         raise ValueError(
-            f"settings must be those of the run in {folder} to resume it, got others; "
-            "without any, its own are taken"
-        )
-    if config != stored:
-        raise ValueError(
-            f"out must not hold a run of other settings, got {folder}; "
-            "choose another or add --overwrite"
+            f"out must not hold a run of other settings, got {folder} with {name} {there}, "
+            f"not {wanted}; choose another or add --overwrite"
         )
     state = run_folder.load_comparison_checkpoint(folder)
     done = state["round"] if state else 0

@@ -69,14 +69,18 @@ class ComparisonConfig:
     refill: bool = _setting(
         False, "primary-label: deal a label again that has run out, so that clients share samples"
     )
-    scaling: str = _setting("symmetric", "of images: also unit ([0, 1]), standard (mean 0, sd 1)")
+    scaling: str = _setting(
+        "symmetric", "scale of images; also unit ([0, 1]), standard (mean 0, sd 1)"
+    )
     test_fraction: float = _setting(0.1, "part of each client's data reserved for testing")
     rates: tuple[float, ...] = _setting(PAPER_RATES, "success rate of each class of clients")
     world: str = _setting(
         DEFAULT_WORLD, "who would answer; also markov, groups; others: fedcohort list"
     )
     world_file: str | None = _setting(None, "what was recorded, for --world recorded and trace")
-    world_options: tuple[str, ...] = _setting((), "parameters of the world, name=value each")
+    world_options: tuple[str, ...] = _setting(
+        (), "NAME=VALUE, repeatable: a parameter of the world"
+    )
     knows_offline: bool = _setting(
         False, "the server knows who is offline before it asks, in worlds that have such clients"
     )

@@ -203,8 +203,10 @@ def _check_lists(config: "Config", names: Sequence[str]) -> None:
         words = {_word(name, value) for value in values}
         has_duplicates = len(words) < len(values) and name not in REPEATABLE
         if not values or has_duplicates:
-            message = f"{name} must be a list of at least one, each once, got {shown(list(values))}"
-            raise ValueError(message)
+            once = "" if name in REPEATABLE else ", each once"
+            raise ValueError(
+                f"{name} must be a list of at least one{once}, got {shown(list(values))}"
+            )
 
 
 def _word(name: str, value: Any) -> Any:
@@ -217,8 +219,11 @@ def _check_shared(config: "Config") -> None:
     """Check the settings that both configurations have."""
     _check_lists(config, ("selectors", "rates"))
     has_classes = config.world_file is None and config.world not in WORLDS_WITHOUT_CLASSES
-    least = len(config.rates) if has_classes else 1
-    check_int("clients", config.clients, least, MAX_COUNT)
+    check_int("clients", config.clients, 1, MAX_COUNT)
+    if has_classes and config.clients < len(config.rates):
+        raise ValueError(
+            f"clients must be at least {len(config.rates)}, one for each rate, got {config.clients}"
+        )
     check_int("cohort", config.cohort, 1, config.clients)
     _check_fields(config, SHARED_CHECKS)
     for option in config.world_options:

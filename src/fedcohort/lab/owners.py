@@ -48,6 +48,8 @@ def deal_samples(config: ComparisonConfig, data: Dataset, partition: str, seed: 
         raise ValueError(
             "partition 'by-client' needs a data set with a column of clients, got none"
         )
+    if partition in PARTITIONS:
+        _check_clients(config, data, partition)
     rng = stream(seed, "partition", partition)
     options: dict[str, Any] = {}
     if partition == "by-client":
@@ -64,8 +66,29 @@ def deal_samples(config: ComparisonConfig, data: Dataset, partition: str, seed: 
         parts = _check_parts(about, own, config.clients, len(data.y))
     train, test = reserve(parts, stream(seed, "reserve", partition), config.test_fraction)
     if not any(len(part) for part in test):
+        if config.samples_per_client is not None and config.test_fraction > 0:
+            raise ValueError(
+                f"samples_per_client must leave a test sample at test_fraction "
+                f"{config.test_fraction:g}, got {config.samples_per_client}"
+            )
         raise ValueError(f"test_fraction must leave samples to test on, got {config.test_fraction}")
     return Owners(train, test)
+
+
+def _check_clients(config: ComparisonConfig, data: Dataset, partition: str) -> None:
+    """Refuse more clients than there are samples, or owners, to deal to them."""
+    most = len(data.y)
+    what = "samples"
+    if partition == "by-client":
+        most = len(np.unique(np.asarray(data.clients)))
+        what = "owners"
+    shares_samples = partition == "primary-label" and config.refill
+    if shares_samples and config.samples_per_client is not None:
+        return
+    if config.clients > most:
+        raise ValueError(
+            f"clients must be at most {most}, the {what} in {config.dataset}, got {config.clients}"
+        )
 
 
 def _check_parts(about: str, parts: list[Any], clients: int, samples: int) -> list[Ints]:

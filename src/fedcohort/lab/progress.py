@@ -11,7 +11,7 @@ import numpy as np
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.comparison import load_chunk, read_config
 from fedcohort.lab.config import ComparisonConfig
-from fedcohort.lab.folder import Kind, detect_kind
+from fedcohort.lab.folder import Kind, check_readable, detect_kind
 from fedcohort.lab.named_parts import data_and_model, selector_labels
 from fedcohort.lab.runs import run_keys
 from fedcohort.lab.summary import success_share
@@ -84,6 +84,7 @@ def follow(folder: Path) -> "ComparisonFollower | FlowerFollower":
     """
     if not folder.is_dir():
         raise ValueError(f"run must be a folder of a run, got {folder}")
+    check_readable("run", folder)
     kind = detect_kind(folder)
     if kind is Kind.COMPARISON:
         return ComparisonFollower(folder, read_config(folder))

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.data import load
-from fedcohort.files import check_folder
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.comparison import run_comparison
 from fedcohort.lab.comparison_folder import Comparison, read_config
@@ -148,7 +147,7 @@ def check_shards(
         ValueError: If the folder holds something else, or shards of other settings or of
             another number.
     """
-    check_folder("out", folder)
+    run_folder.check_out(folder)
     found = run_folder.find_shards(folder)
     if run_folder.has_comparison(folder) and not found:
         raise ValueError(
@@ -226,7 +225,7 @@ def run_sharded(
     """
     if config is not None:
         config = replace(config, device=workers.device)
-    check_folder("out", folder)
+    run_folder.check_out(folder)
     with ExitStack() as stack:
         stack.enter_context(run_folder.locked(folder))
         if overwrite:

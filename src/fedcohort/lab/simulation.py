@@ -5,17 +5,14 @@ failures.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from fedcohort import __version__
 from fedcohort.arrays import Floats
-from fedcohort.files import check_folder
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import SimulationConfig, open_world
 from fedcohort.lab.config_checks import check_needs_no_training
@@ -27,13 +24,17 @@ from fedcohort.lab.simulation_arrays import (
     check_shapes,
     load_results,
 )
+from fedcohort.lab.simulation_checks import (
+    check_are_answers,
+    check_has_answers,
+    check_playable,
+    check_simulation_memory,
+)
 from fedcohort.lab.simulation_result import SimulationResult, collect
 from fedcohort.lab.sources import check_present_sources, source_digests
-from fedcohort.memory import check_memory
 from fedcohort.selection.lockstep import Lockstep
 from fedcohort.selection.protocol import Selector
 from fedcohort.selection.registry import Federation, make_selector
-from fedcohort.world.registry import World
 
 Progress = Callable[[str, int, int], None]  # name of the part, rounds done, rounds in all
 
@@ -97,22 +98,6 @@ def simulate(
     return results
 
 
-def check_simulation_memory(config: SimulationConfig) -> None:
-    """Refuse a simulation whose results and selectors cannot fit the memory.
-
-    Raises:
-        ValueError: With the bytes needed and the bytes that there are.
-    """
-    values = len(config.selectors) * config.seeds * (3 * config.rounds + config.clients)
-    values += 2 * config.seeds * config.clients  # weights and probabilities of a selector
-    check_memory(
-        "clients, seeds and rounds",
-        f"{config.clients} clients, {config.seeds} seeds and {config.rounds} rounds "
-        f"of {len(config.selectors)} selectors",
-        needed=8 * values,
-    )
-
-
 def simulate_selector(
     config: SimulationConfig,
     name: str,
@@ -121,7 +106,7 @@ def simulate_selector(
 ) -> SimulationResult:
     """Play one selector through all rounds, in the world of every seed."""
     world = open_world(config, config.seed_list)
-    _check_has_answers(config, world)
+    check_has_answers(config, world)
     selector = _make_selector(config, name, world.success_rates)
 
     def on_round(done: int) -> None:
@@ -136,7 +121,7 @@ def simulate_selector(
         before_round = partial(recorder.record, name, selector)
     return collect(
         selector,
-        _check_are_answers(config.world, world.rows),
+        check_are_answers(config.world, world.rows),
         world.success_rates,
         rounds=config.rounds,
         runs=config.seeds,
@@ -173,30 +158,6 @@ def _make_selector(config: SimulationConfig, name: str, success_rates: Floats) -
     return selectors[0]
 
 
-def _check_has_answers(config: SimulationConfig, world: World) -> None:
-    """Refuse a world of seconds, whether it says so itself or its file holds them."""
-    if not world.has_seconds:
-        return
-    about = f"world {config.world!r} must say who answers (bool)"
-    got = "seconds"
-    if config.world_file is not None:
-        about = "world_file must say who answers (0 or 1)"
-        got = f"seconds in {config.world_file}"
-    raise ValueError(
-        f"{about} in a simulation, which has no deadline, got {got}; `compare` has a deadline"
-    )
-
-
-def _check_are_answers(name: str, rows: Iterator[npt.NDArray[Any]]) -> Iterator[npt.NDArray[Any]]:
-    """Yield the rows; refuse seconds in a world that does not declare them."""
-    for row in rows:
-        if np.asarray(row).dtype.kind == "f":
-            raise ValueError(
-                f"world {name!r} must have rows of bools unless it sets has_seconds, got seconds"
-            )
-        yield row
-
-
 # --- On disk -------------------------------------------------------------------------------
 
 
@@ -213,6 +174,7 @@ def load_or_simulate(
     run: Callable[..., Results] = simulate,
     shapes: Callable[[SimulationConfig], Shapes] = selector_shapes,
     overwrite: bool = False,
+    may_hold_others: bool = False,
     on_progress: Progress | None = None,
     recorder: AllocationRecorder | None = None,
 ) -> Simulation:
@@ -226,20 +188,28 @@ def load_or_simulate(
             none.
         shapes: The results that a folder must hold.
         overwrite: Whether results that are there are replaced.
+        may_hold_others: Whether files that are no simulation may be in the folder, as the reports
+            of an artefact are.
         on_progress: Called with the name of the part, the rounds done and the rounds in all.
         recorder: Records the probabilities of selectors that have any.
 
     Raises:
-        ValueError: If the folder holds something else or is in use, before anything is played.
+        ValueError: If the settings cannot be played, or the folder holds something else or is in
+            use, before anything is played.
     """
     settings = {"experiment": experiment, "version": __version__, **config.as_dict()}
-    check_folder("out", folder)
+    run_folder.check_out(folder)
     with run_folder.locked(folder):
-        run_folder.check_simulation_folder(folder, settings, overwrite)
-        if run_folder.has_simulation(folder) and not overwrite:
+        with _suggesting_overwrite():
+            is_stored = not overwrite and run_folder.holds_simulation(folder, settings)
+        if not is_stored:
+            check_playable(config)  # first: a mistake in the settings is no mistake in the folder
+        run_folder.check_simulation_folder(folder, settings, overwrite, may_hold_others)
+        if is_stored:
             check_present_sources(folder, config)
-            results = load_results(folder)  # the settings are equal to ours
-            check_shapes(folder, config, results, shapes(config))
+            with _suggesting_overwrite():
+                results = load_results(folder)  # the settings are equal to ours
+                check_shapes(folder, config, results, shapes(config))
             return Simulation(folder, settings, config, results)
 
         extras = () if recorder is None else (recorder,)
@@ -250,6 +220,15 @@ def load_or_simulate(
         if recorder is not None:
             recorder.save(folder, first_round=0)
     return Simulation(folder, settings, config, results)
+
+
+@contextmanager
+def _suggesting_overwrite() -> Iterator[None]:
+    """Say what helps if the results in a folder are damaged."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{error}; add --overwrite to play it again") from None
 
 
 def load_simulation(

@@ -10,6 +10,7 @@ from fedcohort.arrays import Ints
 from fedcohort.data import Dataset
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.learning import Engine, Options, Run, Sgd, make_model
+from fedcohort.learning.memory import INDEX_BYTES, samples_lined_up
 from fedcohort.learning.options import find_device
 from fedcohort.learning.update_memory import MEMORY_TYPES
 from fedcohort.memory import check_memory
@@ -56,6 +57,7 @@ def make_engine(
     for seed in {run.seed for run in runs}:
         models[seed] = make_model(config.model, images.shape[1:], data.num_classes, seed)
     num_weights = sum(weights.numel() for weights in models[runs[0].seed].parameters())
+    _check_batches_memory(config, runs)
     _check_round_memory(config, runs, num_weights)
     engine = Engine(
         [models[run.seed] for run in runs],
@@ -76,6 +78,29 @@ def make_engine(
     return engine, official_samples
 
 
+def _check_batches_memory(config: ComparisonConfig, runs: Sequence[Run]) -> None:
+    """Refuse runs whose clients line up more samples in a round than fit the memory.
+
+    Counted are the answers that a round of uniform selection gets on average. Whatever the device,
+    the samples of all of them are lined up in the memory of the machine.
+    """
+    needed = 0.0
+    for run in runs:
+        samples = sum(samples_lined_up(run, config.batch_size)) / config.clients
+        needed += INDEX_BYTES * samples * _mean_answers(config, run)
+    check_memory(
+        "epochs, batch_size, cohort and seeds",
+        f"{max(config.epochs)} epochs and batches of {config.batch_size} in {len(runs)} runs "
+        f"that ask {config.cohort} clients each",
+        int(needed),
+    )
+
+
+def _mean_answers(config: ComparisonConfig, run: Run) -> float:
+    """Return how many answers a round of uniform selection gets on average."""
+    return config.cohort * float(np.mean(np.asarray(run.success_rates)))
+
+
 def _check_round_memory(config: ComparisonConfig, runs: Sequence[Run], num_weights: int) -> None:
     """Refuse runs whose remembered updates and those of a round do not fit the memory.
 
@@ -88,7 +113,7 @@ def _check_round_memory(config: ComparisonConfig, runs: Sequence[Run], num_weigh
     answers = 0.0
     for run in runs:
         remembered += config.clients * find_rule(run.aggregation).remembers_updates
-        answers += config.cohort * float(np.mean(np.asarray(run.success_rates)))
+        answers += _mean_answers(config, run)
 
     needed = remembered * num_weights * MEMORY_TYPES[config.memory_precision].itemsize
     needed += int(answers) * num_weights * WEIGHT_BYTES * COPIES_PER_UPDATE

@@ -34,7 +34,8 @@ def check_training_memory(
     Raises:
         ValueError: With the bytes needed and the bytes that there are.
     """
-    batches = INDEX_BYTES * _longest_job(runs, sgd.batch_size)
+    longest_job = max(max(samples_lined_up(run, sgd.batch_size)) for run in runs)
+    batches = INDEX_BYTES * longest_job
     batches = max(batches, INDEX_BYTES * (slots or 1) * sgd.batch_size)
     weights = 0
     if device.type == "cpu":
@@ -51,11 +52,15 @@ def check_training_memory(
     )
 
 
-def _longest_job(runs: Sequence[Run], batch_size: int) -> int:
-    """Return how many samples the client with the most work lines up, padding included."""
-    longest = 0
-    for run in runs:
-        for samples, epochs in zip(run.train, run.epochs.tolist(), strict=True):
-            steps = int(epochs) * -(-len(samples) // batch_size)
-            longest = max(longest, steps * batch_size)
-    return longest
+def samples_lined_up(run: Run, batch_size: int) -> list[int]:
+    """Return how many samples each client of a run lines up to train, padding included.
+
+    Args:
+        run: The run.
+        batch_size: Samples per step.
+    """
+    counts = []
+    for samples, epochs in zip(run.train, run.epochs.tolist(), strict=True):
+        steps = int(epochs) * -(-len(samples) // batch_size)
+        counts.append(steps * batch_size)
+    return counts

@@ -11,7 +11,8 @@ import numpy as np
 
 from fedcohort.arrays import Floats
 from fedcohort.lab.config import SimulationConfig
-from fedcohort.lab.simulation import Progress, check_simulation_memory
+from fedcohort.lab.simulation import Progress
+from fedcohort.lab.simulation_checks import check_simulation_memory
 from fedcohort.lab.simulation_result import SimulationResult, collect
 from fedcohort.metrics import (
     best_fixed,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedcohort.checks import check_int, check_positive
 from fedcohort.data import load
+from fedcohort.lab.folder import check_not_advice
 from fedcohort.lab.sharding import Workers
 from fedcohort.lab.shards import Shard, shard_config
 from fedcohort.lab.simulation import Progress, Simulation
@@ -218,6 +219,7 @@ def show(names: Sequence[str], source: Path, **overrides: Any) -> Reproduction:
     check_overrides(checked, chosen)
     if not source.is_dir():
         raise ValueError(f"from must be a folder of results, got {source}")
+    check_not_advice("from", source)
     results = read_results(source, overrides)
     return Reproduction(make_reports(chosen, results, overrides), results, overrides)
 

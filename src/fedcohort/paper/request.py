@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedcohort.checks import check_choice
 from fedcohort.data import load
-from fedcohort.files import check_folder
-from fedcohort.lab.folder import has_comparison, has_flower_run, has_simulation
+from fedcohort.lab.folder import check_out, has_comparison, has_flower_run, has_simulation
 from fedcohort.lab.named_parts import is_own_data
 from fedcohort.paper.artefacts import ARTEFACTS
 from fedcohort.paper.setting import SUBSETS, TASKS, Overrides, check_overrides, fields_for
@@ -47,15 +46,28 @@ def check_request(chosen: list[str], out: Path, overrides: dict[str, Any]) -> di
             f"got {_describe_subsets(overrides)}"
         )
 
-    check_folder("out", out)
-    if has_comparison(out) or has_simulation(out) or has_flower_run(out):
-        raise ValueError(
-            f"out must not hold a run of compare, simulate or Flower, got {out}; choose another"
-        )
+    check_home(out)
     dataset = str(overrides.get("dataset", ""))
     if trained and is_own_data(dataset):
         load(dataset)  # A user's data that cannot be read is an error, not missing data.
     return overrides
+
+
+def check_home(out: Path) -> None:
+    """Refuse a folder whose page reports of a reproduction must not replace.
+
+    Args:
+        out: The folder; it need not exist.
+
+    Raises:
+        ValueError: If the path is a file, or the folder holds a run of something else, or advice.
+    """
+    check_out(out)
+    if has_comparison(out) or has_simulation(out) or has_flower_run(out):
+        raise ValueError(
+            f"out must not hold a run of compare, simulate or Flower, got {out}; "
+            "choose another with --out"
+        )
 
 
 def check_trained(trained: Sequence[str], chosen: Sequence[str]) -> None:

@@ -97,6 +97,7 @@ class SimulationSpec:
             run=self.run,
             shapes=self.shapes,
             overwrite=overwrite,
+            may_hold_others=True,
             on_progress=on_progress,
         )
 

@@ -17,6 +17,10 @@ GROUPS = {  # of entry points, by kind
     "dataset": "fedcohort.datasets",
     "partition": "fedcohort.partitions",
 }
+SYNONYMS = {  # words of other programs and of the paper for our names, by kind
+    "partition": {"non-iid": "primary-label", "noniid": "primary-label"},
+    "aggregation": {"fedavg": "normalised", "fed-avg": "normalised"},
+}
 PACKAGE = re.compile(r"[\w-]+(\.[\w-]+)*")  # a module, or an installed package
 NAME = re.compile(r"[\w.+-]+")  # a variable, or a name that a package registers
 
@@ -115,7 +119,7 @@ def check_name(kind: str, name: Any, registry: Collection[str]) -> None:
         choices = " or ".join(f"{package}:{name}" for package in packages)
         raise ValueError(f"{kind} must say from which package: {choices}, got {name!r}")
     if not packages:
-        check_choice(kind, name, [*registry, *installed])
+        check_choice(kind, name, [*registry, *installed], SYNONYMS.get(kind))
 
 
 def short_label(name: str) -> str:

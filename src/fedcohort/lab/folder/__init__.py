@@ -11,6 +11,7 @@
     simulation     settings.json, results.npz, environment.json, allocations/, sources.json
     reproduction   reproduce.json, runs/ with a comparison in each folder, runs-NAME.parquet,
                    and a folder for each artefact: a simulation, or its exported.json
+    advice         advice.json, settings.toml, strategy.py and report.html; no run
     Flower run     run.json, rounds.jsonl, environment.json, both checkpoints;
                    memory/ if a rule remembers updates
 
@@ -22,6 +23,7 @@ the same result. Settings are the last file of a simulation, so a folder with th
 """
 
 from fedcohort.files import locked
+from fedcohort.lab.folder.advice import ADVICE, check_not_advice, has_advice
 from fedcohort.lab.folder.checkpoint import (
     CHECKPOINT,
     PREVIOUS_CHECKPOINT,
@@ -85,6 +87,7 @@ from fedcohort.lab.folder.flower import (
 )
 from fedcohort.lab.folder.kind import (
     Kind,
+    check_readable,
     detect_kind,
 )
 from fedcohort.lab.folder.reproduction import (
@@ -115,6 +118,7 @@ from fedcohort.lab.folder.shared import (
     SOURCES,
     Arrays,
     discard_allocations,
+    find_difference,
     load_allocations,
     read_environment,
     read_sources,
@@ -128,9 +132,14 @@ from fedcohort.lab.folder.simulation import (
     check_simulation_folder,
     copy_simulation,
     has_simulation,
+    holds_simulation,
     load_simulation_results,
     read_simulation_settings,
     save_simulation,
+)
+from fedcohort.lab.folder.target import (
+    check_empty,
+    check_out,
 )
 from fedcohort.lab.folder.update_memory import (
     UPDATE_MEMORY,
@@ -140,6 +149,7 @@ from fedcohort.lab.folder.update_memory import (
 )
 
 __all__ = [
+    "ADVICE",
     "ALLOCATIONS",
     "CHECKPOINT",
     "CHECKPOINT_PARTS",
@@ -170,6 +180,10 @@ __all__ = [
     "Arrays",
     "Kind",
     "check_data_digest",
+    "check_empty",
+    "check_not_advice",
+    "check_out",
+    "check_readable",
     "check_simulation_folder",
     "check_world_digest",
     "chunk_path",
@@ -179,14 +193,17 @@ __all__ = [
     "discard_comparison",
     "discard_memory",
     "discard_shards",
+    "find_difference",
     "find_results",
     "find_shards",
+    "has_advice",
     "has_checkpoint",
     "has_comparison",
     "has_flower_run",
     "has_reproduction",
     "has_simulation",
     "has_unmerged_shards",
+    "holds_simulation",
     "journal_path",
     "load_allocations",
     "load_checkpoint",

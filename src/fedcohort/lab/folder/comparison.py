@@ -18,6 +18,7 @@ from fedcohort.files import (
     write_json,
     write_sealed_text,
 )
+from fedcohort.lab.folder.advice import has_advice
 from fedcohort.lab.folder.checkpoint import (
     CHECKPOINT,
     PREVIOUS_CHECKPOINT,
@@ -65,7 +66,7 @@ COMPARISON_FILES = (
 
 def has_comparison(folder: Path) -> bool:
     """Return whether a comparison was begun in a folder."""
-    return (folder / COMPARISON_SETTINGS).exists()
+    return (folder / COMPARISON_SETTINGS).exists() and not has_advice(folder)
 
 
 def write_settings(

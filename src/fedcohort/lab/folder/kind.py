@@ -1,12 +1,14 @@
-"""Which program wrote a folder."""
+"""Which program wrote a folder, and whether it can be read."""
 
 from collections.abc import Collection
 from enum import Enum
 from pathlib import Path
 
+from fedcohort.lab.folder.advice import check_not_advice
 from fedcohort.lab.folder.comparison import has_comparison
 from fedcohort.lab.folder.flower import has_flower_run
 from fedcohort.lab.folder.reproduction import has_reproduction
+from fedcohort.lab.folder.shards import has_unmerged_shards
 from fedcohort.lab.folder.simulation import has_simulation
 
 
@@ -20,7 +22,7 @@ class Kind(Enum):
 
 
 def detect_kind(folder: Path, artefacts: Collection[str] = ()) -> Kind | None:
-    """Return what wrote a folder, None if nothing of ours did.
+    """Return which run a folder holds, None if it holds none. Advice is no run.
 
     Args:
         folder: The folder; it need not exist.
@@ -36,3 +38,21 @@ def detect_kind(folder: Path, artefacts: Collection[str] = ()) -> Kind | None:
     if has_reproduction(folder, artefacts):
         return Kind.REPRODUCTION
     return None
+
+
+def check_readable(name: str, folder: Path) -> None:
+    """Refuse a folder that looks like a run but cannot be shown as one.
+
+    Args:
+        name: The argument's name, for the message.
+        folder: The folder to read.
+
+    Raises:
+        ValueError: If the folder holds advice, or shards that are not merged yet.
+    """
+    check_not_advice(name, folder)
+    if has_unmerged_shards(folder):
+        raise ValueError(
+            f"{name} must be a run whose shards are finished and merged, got {folder}; "
+            "if it was stopped, repeat its command with --resume"
+        )

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.files import write_json
-from fedcohort.lab.folder.comparison import COMPARISON_SETTINGS
+from fedcohort.lab.folder.comparison import COMPARISON_SETTINGS, has_comparison
 from fedcohort.lab.folder.shared import read_if_there
 
 REQUEST = "reproduce.json"
@@ -44,7 +44,7 @@ def parts_folder(folder: Path) -> Path:
 def find_results(folder: Path) -> Iterator[Path]:
     """Yield comparison folders and results files at any depth, in order of their paths."""
     for path in sorted(folder.rglob("*")):
-        if path.name == COMPARISON_SETTINGS:
+        if path.name == COMPARISON_SETTINGS and has_comparison(path.parent):
             yield path.parent
         elif path.suffix in RESULTS_SUFFIXES and path.name.startswith(PARTS):
             yield path

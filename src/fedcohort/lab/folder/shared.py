@@ -89,3 +89,31 @@ def free_name(folder: Path, pattern: str) -> Path:
     while (folder / pattern.format(number)).exists():
         number += 1
     return folder / pattern.format(number)
+
+
+def find_difference(
+    settings: Mapping[str, Any], stored: Mapping[str, Any]
+) -> tuple[str, str, str] | None:
+    """Return the first setting that differs from a stored one, None if none does.
+
+    Returns:
+        The setting's name, its stored value and its other value in words.
+    """
+    for name in {**settings, **stored}:
+        if settings.get(name) != stored.get(name):
+            return name, in_words(stored.get(name)), in_words(settings.get(name))
+    return None
+
+
+def in_words(value: Any) -> str:
+    """Return a setting as a flag takes it.
+
+    Examples:
+        >>> in_words(("iid", "shards")), in_words(None), in_words(True)
+        ('iid,shards', 'none', 'true')
+    """
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value)) or "none"
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    return str(value)

@@ -7,7 +7,6 @@ from typing import Any
 
 from fedcohort.files import (
     atomic_write,
-    check_folder,
     load_arrays,
     read_json_table,
     save_arrays,
@@ -16,7 +15,13 @@ from fedcohort.files import (
 from fedcohort.lab.folder.comparison import has_comparison
 from fedcohort.lab.folder.flower import has_flower_run
 from fedcohort.lab.folder.reproduction import has_reproduction
-from fedcohort.lab.folder.shared import Arrays, discard_allocations, write_sources
+from fedcohort.lab.folder.shared import (
+    Arrays,
+    discard_allocations,
+    find_difference,
+    write_sources,
+)
+from fedcohort.lab.folder.target import check_empty, check_out
 
 SIMULATION_SETTINGS = "settings.json"
 SIMULATION_RESULTS = "results.npz"
@@ -27,27 +32,55 @@ def has_simulation(folder: Path) -> bool:
     return (folder / SIMULATION_SETTINGS).exists()
 
 
-def check_simulation_folder(folder: Path, settings: Mapping[str, Any], overwrite: bool) -> None:
+def holds_simulation(folder: Path, settings: Mapping[str, Any]) -> bool:
+    """Return whether a folder holds the finished simulation of these settings."""
+    if not has_simulation(folder):
+        return False
+    return read_simulation_settings(folder) == _as_stored(settings)
+
+
+def check_simulation_folder(
+    folder: Path, settings: Mapping[str, Any], overwrite: bool, may_hold_others: bool = False
+) -> None:
     """Refuse a folder that a simulation with these settings must not use.
+
+    Args:
+        folder: The folder; it need not exist.
+        settings: The settings that are wanted.
+        overwrite: Whether results of other settings, and other files, may be replaced.
+        may_hold_others: Whether files that are no simulation may be there.
 
     Raises:
         ValueError: If the path is a file, or the folder holds a comparison, a reproduction, a
-            Flower run or, unless it may be overwritten, a simulation with other settings.
+            Flower run, advice or, unless it may be overwritten, something else or a simulation
+            with other settings.
     """
-    check_folder("out", folder)
+    check_out(folder)
     if has_comparison(folder):
         raise ValueError(f"out must not hold a training run, got {folder}; choose another")
     if has_reproduction(folder):
         raise ValueError(f"out must not hold a reproduction, got {folder}; choose another")
     if has_flower_run(folder):
         raise ValueError(f"out must not hold a Flower run, got {folder}; choose another")
-    if overwrite or not has_simulation(folder):
+    if overwrite:
         return
-    if read_simulation_settings(folder) != json.loads(json.dumps(settings)):
+    if not has_simulation(folder):
+        if not may_hold_others:
+            check_empty(folder)
+        return
+    difference = find_difference(_as_stored(settings), read_simulation_settings(folder))
+    if difference is not None:
+        name, stored, wanted = difference
         raise ValueError(
-            f"out must not hold results of other settings, got {folder}; "
-            "choose another or add --overwrite"
+            f"out must not hold results of other settings, got {folder} with {name} {stored}, "
+            f"not {wanted}; choose another or add --overwrite"
         )
+
+
+def _as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as they come back from a file."""
+    stored: dict[str, Any] = json.loads(json.dumps(settings))
+    return stored
 
 
 def save_simulation(
