@@ -98,7 +98,7 @@ MUTANTS = (
     ),
     Mutant(
         "ties of pow-d and rpow-d are broken by id",
-        "selection/powd.py",
+        "selection/candidates.py",
         "candidates = draw_uniformly(num_candidates, selector.shape, present, selector.rng)",
         "candidates = np.sort(\n"
         "        draw_uniformly(num_candidates, selector.shape, present, selector.rng), axis=-1\n"
