@@ -15,7 +15,7 @@ from fedcohort.checks import check_int
 from fedcohort.rng import RngLike, as_rng, batch_shape, rng_state, set_rng_state
 from fedcohort.selection.allocation import Allocation
 from fedcohort.selection.availability import present_mask, reachable_size
-from fedcohort.selection.cohort_checks import make_cohort
+from fedcohort.selection.cohort_checks import check_reports, make_cohort
 from fedcohort.selection.protocol import Cohort, Outcome, check_answers
 from fedcohort.selection.state import CONFIG_KEYS, Bounds, check_config, read_arrays, read_cohort
 
@@ -95,6 +95,11 @@ class BaseSelector:
     def shape(self) -> tuple[int, ...]:
         """Shape [..., K] of an array with one value per client."""
         return (*self.batch, self.num_clients)
+
+    @property
+    def has_own_weights(self) -> bool:
+        """Whether the scheme writes `weigh`, whose factors count absence, too."""
+        return type(self).weigh is not BaseSelector.weigh
 
     def choose(self, round: int, size: int, present: Bools | None) -> tuple[Ints, Floats]:
         """Choose the cohort; every scheme implements this.
@@ -182,7 +187,7 @@ class BaseSelector:
         """
         asked = self.asked
         check_answers(asked, outcome.cohort)
-        self._check_reports(outcome)
+        check_reports(self, outcome)
         if asked is not None and outcome.cohort is not asked:
             outcome = replace(outcome, cohort=asked)  # its probabilities are the true ones
 
@@ -277,18 +282,6 @@ class BaseSelector:
         for name, value in in_flight.items():
             setattr(self, name, value)
         self.asked = asked
-
-    def _check_reports(self, outcome: Outcome) -> None:
-        """Refuse an outcome that lacks what the scheme ranks clients by."""
-        for name, is_needed in (
-            ("loss", self.needs_losses),
-            ("seconds", self.needs_seconds),
-            ("norm", self.needs_norms),
-        ):
-            if is_needed and getattr(outcome, name) is None:
-                raise ValueError(
-                    f"{name} must be reported to a selector that ranks clients by it, got None"
-                )
 
     def _forget_cohort(self) -> None:
         self.asked = None
