@@ -5,14 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fedcohort.files import (
-    atomic_write,
-    check_folder,
-    load_arrays,
-    read_json_table,
-    save_arrays,
-    write_json,
-)
+from fedcohort.files import check_folder, load_arrays, read_json_table, save_arrays, write_json
 from fedcohort.lab.folder.comparison import has_comparison
 from fedcohort.lab.folder.flower import has_flower_run
 from fedcohort.lab.folder.reproduction import has_reproduction
@@ -43,11 +36,24 @@ def check_simulation_folder(folder: Path, settings: Mapping[str, Any], overwrite
         raise ValueError(f"out must not hold a Flower run, got {folder}; choose another")
     if overwrite or not has_simulation(folder):
         return
-    if read_simulation_settings(folder) != json.loads(json.dumps(settings)):
+    if comparable_settings(read_simulation_settings(folder)) != comparable_settings(settings):
         raise ValueError(
             f"out must not hold results of other settings, got {folder}; "
             "choose another or add --overwrite"
         )
+
+
+def comparable_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as JSON stores them, without the version: a release changes no setting."""
+    values: dict[str, Any] = json.loads(json.dumps(settings))
+    values.pop("version", None)
+    return values
+
+
+def discard_simulation(folder: Path) -> None:
+    """Remove the settings of a simulation, without which it is unfinished, and allocations."""
+    (folder / SIMULATION_SETTINGS).unlink(missing_ok=True)
+    discard_allocations(folder)
 
 
 def save_simulation(
@@ -56,9 +62,11 @@ def save_simulation(
     arrays: Arrays,
     sources: Mapping[str, str] | None = None,
 ) -> None:
-    """Write the settings and the results of a simulation, and the digests of its sources."""
+    """Write the digests of a simulation's sources, its results and, last, its settings.
+
+    With its settings a folder counts as finished, so everything else is written before.
+    """
     (folder / SIMULATION_SETTINGS).unlink(missing_ok=True)
-    discard_allocations(folder)  # those of the selectors that were here before
     write_sources(folder, sources or {})
     save_arrays(folder / SIMULATION_RESULTS, arrays)
     write_json(folder / SIMULATION_SETTINGS, settings)
@@ -72,10 +80,3 @@ def read_simulation_settings(folder: Path) -> dict[str, Any]:
 def load_simulation_results(folder: Path) -> Arrays:
     """Return the results of a simulation as named arrays."""
     return load_arrays(folder / SIMULATION_RESULTS)
-
-
-def copy_simulation(source: Path, target: Path) -> None:
-    """Copy the settings and the results of a simulation."""
-    for name in (SIMULATION_RESULTS, SIMULATION_SETTINGS):
-        with atomic_write(target / name) as draft:
-            draft.write_bytes((source / name).read_bytes())
