@@ -44,7 +44,8 @@ class BaseSelector:
         array_bounds: Smallest and largest value of an array in a state, by its name.
         in_flight: Names of the values that `choose` leaves for `learn`. States contain them
             between `select` and `update`; otherwise they are None.
-        enough: Number of valid answers at which the round closes; None waits for all.
+        enough: Number of answers at which the round closes; None waits for all. Flower counts
+            valid answers, `play` all that arrive.
         asked: The cohort that waits for its outcome, or None.
 
     Raises:
