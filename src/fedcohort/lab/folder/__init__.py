@@ -37,16 +37,9 @@ from fedcohort.lab.folder.classes import (
     save_class_rates,
 )
 from fedcohort.lab.folder.comparison import (
-    CHECKPOINT_PARTS,
-    COMPARISON_FILES,
-    COMPARISON_SETTINGS,
     COST,
-    DATA_DIGEST,
     LABEL_COUNTS,
-    MLFLOW_RUNS,
     RECORDS,
-    SUMMARY,
-    WORLD_DIGEST,
     check_data_digest,
     check_world_digest,
     chunk_path,
@@ -72,9 +65,7 @@ from fedcohort.lab.folder.comparison import (
     write_world_digest,
 )
 from fedcohort.lab.folder.flower import (
-    FLOWER_ABOUT,
     FLOWER_JOURNAL,
-    JOURNAL_KEYS,
     has_flower_run,
     journal_path,
     load_flower_checkpoint,
@@ -88,10 +79,8 @@ from fedcohort.lab.folder.kind import (
     detect_kind,
 )
 from fedcohort.lab.folder.reproduction import (
-    EXPORTED,
     PARTS,
     REQUEST,
-    RESULTS_SUFFIXES,
     find_results,
     has_reproduction,
     parts_folder,
@@ -110,11 +99,8 @@ from fedcohort.lab.folder.shards import (
     shard_log,
 )
 from fedcohort.lab.folder.shared import (
-    ALLOCATIONS,
     ENVIRONMENT,
-    SOURCES,
     Arrays,
-    discard_allocations,
     load_allocations,
     read_environment,
     read_sources,
@@ -123,8 +109,6 @@ from fedcohort.lab.folder.shared import (
     write_sources,
 )
 from fedcohort.lab.folder.simulation import (
-    SIMULATION_RESULTS,
-    SIMULATION_SETTINGS,
     check_simulation_folder,
     comparable_settings,
     discard_simulation,
@@ -141,33 +125,18 @@ from fedcohort.lab.folder.update_memory import (
 )
 
 __all__ = [
-    "ALLOCATIONS",
     "CHECKPOINT",
-    "CHECKPOINT_PARTS",
     "CLASS_RATES",
-    "COMPARISON_FILES",
-    "COMPARISON_SETTINGS",
     "COST",
-    "DATA_DIGEST",
     "ENVIRONMENT",
-    "EXPORTED",
-    "FLOWER_ABOUT",
     "FLOWER_JOURNAL",
-    "JOURNAL_KEYS",
     "LABEL_COUNTS",
-    "MLFLOW_RUNS",
     "PARTS",
     "PREVIOUS_CHECKPOINT",
     "RECORDS",
     "REQUEST",
-    "RESULTS_SUFFIXES",
     "SHARDS",
-    "SIMULATION_RESULTS",
-    "SIMULATION_SETTINGS",
-    "SOURCES",
-    "SUMMARY",
     "UPDATE_MEMORY",
-    "WORLD_DIGEST",
     "Arrays",
     "Kind",
     "check_data_digest",
@@ -176,7 +145,6 @@ __all__ = [
     "chunk_path",
     "comparable_settings",
     "detect_kind",
-    "discard_allocations",
     "discard_comparison",
     "discard_memory",
     "discard_shards",
