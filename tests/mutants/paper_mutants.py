@@ -128,10 +128,10 @@ MUTANTS = (
         ("tests/paper/test_participation.py",),
     ),
     Mutant(
-        "the best rate counts the cohort instead of the clients",
-        "paper/regret.py",
-        "return sqrt(num_clients * log(num_clients) / total)",
-        "return sqrt(cohort_size * log(num_clients) / total)",
+        "the best rate counts one client too few",
+        "selection/quotas.py",
+        "sqrt(num_clients * log(num_clients) / spare)",
+        "sqrt((num_clients - 1) * log(num_clients) / spare)",
         ("tests/paper/test_regret.py",),
     ),
     Mutant(
