@@ -4,6 +4,7 @@ A scheme subclasses `BaseSelector` and writes its constructor, `choose` and, if 
 `learn`. What it needs or offers beyond that it declares in class attributes.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -40,6 +41,8 @@ class BaseSelector:
         ranks_candidates: Whether `Cohort.inclusion` is only the chance of being a candidate.
         client_arrays: Names of the arrays [..., K] that hold what the scheme knows of each
             client. States contain them, and `join` extends them.
+        newcomer_values: What these arrays hold for a client that joins, by name; the mean of the
+            others where a name is missing.
         run_arrays: Names of the arrays [...] with one value per run. States contain them.
         array_bounds: Smallest and largest value of an array in a state, by its name.
         in_flight: Names of the values that `choose` leaves for `learn`. States contain them
@@ -70,6 +73,7 @@ class BaseSelector:
     has_inclusion: ClassVar[bool] = False
     ranks_candidates: ClassVar[bool] = False
     client_arrays: ClassVar[tuple[str, ...]] = ()
+    newcomer_values: ClassVar[Mapping[str, float]] = {}
     run_arrays: ClassVar[tuple[str, ...]] = ()
     array_bounds: ClassVar[Bounds] = {}
     in_flight: ClassVar[tuple[str, ...]] = ()
@@ -213,7 +217,7 @@ class BaseSelector:
         self._forget_cohort()
 
     def newcomers(self, name: str, count: int) -> Floats:
-        """Return what an array holds for clients that join; by default, the others' mean.
+        """Return what an array holds for clients that join: `newcomer_values`, or the mean.
 
         Args:
             name: One of `client_arrays`.
@@ -222,6 +226,8 @@ class BaseSelector:
         Returns:
             Their values, shape [..., count].
         """
+        if name in self.newcomer_values:
+            return np.full((*self.batch, count), self.newcomer_values[name])
         mean = getattr(self, name).mean(axis=-1, keepdims=True)
         return np.repeat(mean, count, axis=-1)
 

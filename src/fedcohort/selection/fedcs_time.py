@@ -58,6 +58,7 @@ class FedCSTime(BaseSelector):
     ranks_candidates: ClassVar[bool] = True
     client_arrays = ("waited", "answers")
     array_bounds: ClassVar[Bounds] = {"waited": AMOUNT, "answers": COUNT}
+    newcomer_values: ClassVar[dict[str, float]] = {"waited": 0.0, "answers": 0.0}
 
     def __init__(
         self,
@@ -92,7 +93,3 @@ class FedCSTime(BaseSelector):
         clients = outcome.cohort.clients
         place(self.waited, clients, pick(self.waited, clients) + np.asarray(outcome.seconds))
         place(self.answers, clients, pick(self.answers, clients) + (outcome.success > 0))
-
-    def newcomers(self, name: str, count: int) -> Floats:
-        """Return zeros: clients that join were never asked."""
-        return np.zeros((*self.batch, count))

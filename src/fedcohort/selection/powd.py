@@ -95,6 +95,7 @@ class LastLoss(BaseSelector):
     needs_losses = True
     ranks_candidates: ClassVar[bool] = True
     client_arrays = ("last_losses",)
+    newcomer_values: ClassVar[dict[str, float]] = {"last_losses": np.inf}
 
     def __init__(
         self, num_clients: int, cohort_size: int, *, rng: RngLike, candidates: int | None = None
@@ -113,7 +114,3 @@ class LastLoss(BaseSelector):
         before = pick(self.last_losses, clients)
         reported = np.asarray(outcome.loss)
         place(self.last_losses, clients, np.where(outcome.success > 0, reported, before))
-
-    def newcomers(self, name: str, count: int) -> Floats:
-        """Return infinite losses: clients that join have never reported one."""
-        return np.full((*self.batch, count), np.inf)
