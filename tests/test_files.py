@@ -119,12 +119,23 @@ def test_an_interrupted_overwrite_never_pairs_old_settings_with_new_results(save
         assert (settings["eta"], arrays.keys()) == (0.5, ARRAYS.keys())
 
 
-def test_a_new_folder_an_empty_one_and_one_without_settings_may_be_claimed(tmp_path):
+def test_a_new_folder_an_empty_one_and_an_unfinished_one_may_be_claimed(tmp_path):
     check_simulation_folder(tmp_path / "none", SETTINGS, overwrite=False)
     assert not (tmp_path / "none").exists()
     check_simulation_folder(tmp_path, SETTINGS, overwrite=False)
+    (tmp_path / "environment.json").write_text("{}")  # the first file of a simulation
     (tmp_path / "results.npz").write_bytes(b"left by an interrupted run")
     check_simulation_folder(tmp_path, SETTINGS, overwrite=False)
+
+
+def test_files_that_no_simulation_left_are_not_claimed(tmp_path):
+    (tmp_path / "results.npz").write_bytes(b"somebody's own")
+    for name in ("notes.txt", "environment.json"):
+        with pytest.raises(ValueError, match="out must be a new or empty folder"):
+            check_simulation_folder(tmp_path, SETTINGS, overwrite=False)
+        (tmp_path / name).write_text("{}")
+    with pytest.raises(ValueError, match="out must be a new or empty folder"):
+        check_simulation_folder(tmp_path, SETTINGS, overwrite=False)
 
 
 def test_the_same_settings_may_claim_their_folder_again_tuples_or_lists(saved):
@@ -140,7 +151,8 @@ def test_the_same_settings_may_claim_their_folder_again_tuples_or_lists(saved):
 def test_other_settings_are_refused_unless_told_to_overwrite(saved, other):
     before = contents(saved)
     with pytest.raises(
-        ValueError, match=r"out must not hold results of other settings, got .*run; .*--overwrite"
+        ValueError,
+        match=r"out must not hold results of other settings, got .*run with .*; .*--overwrite",
     ):
         check_simulation_folder(saved, other, overwrite=False)
     check_simulation_folder(saved, other, overwrite=True)

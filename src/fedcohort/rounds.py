@@ -126,7 +126,8 @@ def play(
     Many runs play in lock-step where the selector and the world have a batch axis.
 
     Args:
-        selector: Chooses the cohort of every round.
+        selector: Chooses the cohort of every round. If it has `enough`, a round closes with so
+            many answers, whether the learner finds their updates valid or not.
         world: Rows [..., K], one per round: who would answer (bool), or after how many
             seconds (float, inf for never).
         rounds: Number of rounds; a world that ends earlier ends the play.

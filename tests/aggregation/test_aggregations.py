@@ -15,6 +15,7 @@ EVERYONE = (True, True, True)
 PLAIN = [name for name in AGGREGATIONS if name not in ("q-fedavg", "inverse", "inverse-estimated")]
 
 LEARNING = [name for name, rule in AGGREGATIONS.items() if rule.client_arrays]
+BY_TRUE_RATES = ("inverse", "inverse-normalised")
 
 
 @pytest.fixture(params=AGGREGATIONS)
@@ -69,8 +70,9 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(rule):
     assert all(np.array_equal(getattr(own, name), before[name]) for name in before)
 
 
+@pytest.mark.parametrize("rule", [name for name in AGGREGATIONS if name not in BY_TRUE_RATES])
 def test_clients_that_join_are_unknown_and_the_others_keep_what_is_known(arrivals, rule):
-    own = AGGREGATIONS[rule](Setting(1, 3, success_rates=np.full((1, 3), 0.5), learning_rate=0.1))
+    own = AGGREGATIONS[rule](Setting(1, 3, learning_rate=0.1))
     own.learn(arrivals([0, 1], [1, 0]))
     before = own.state_dict()
     own.join(2)
@@ -78,6 +80,14 @@ def test_clients_that_join_are_unknown_and_the_others_keep_what_is_known(arrival
     for name, values in own.state_dict().items():
         assert np.array_equal(values[:, :3], before[name])
         assert values.shape == (1, 5)
+
+
+@pytest.mark.parametrize("rule", BY_TRUE_RATES)
+def test_clients_whose_true_rates_nobody_knows_are_refused(rule):
+    own = AGGREGATIONS[rule](Setting(2, 2, success_rates=np.full((2, 2), 0.5)))
+    with pytest.raises(ValueError, match=r"must not join Inverse\w*, which needs .*, got 1 more"):
+        own.join(1)
+    assert own.num_clients == 2
 
 
 @pytest.mark.parametrize("name", AGGREGATIONS)

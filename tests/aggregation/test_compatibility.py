@@ -7,6 +7,7 @@ from fedcohort.aggregation.base import Arrivals, Setting
 from fedcohort.aggregation.compatibility import check_compatible
 from fedcohort.aggregation.registry import AGGREGATIONS, make_rule
 from fedcohort.rounds import Returned, play
+from fedcohort.selection.f3ast import F3AST
 from fedcohort.selection.over_selection import OverSelection
 from fedcohort.selection.registry import SELECTORS, Federation, make_selector
 
@@ -31,32 +32,35 @@ def make(name):
     )
 
 
+@pytest.mark.parametrize("knows_offline", [False, True])
 @pytest.mark.parametrize("selector", SELECTORS)
 @pytest.mark.parametrize("rule", AGGREGATIONS)
-def test_only_pairs_with_wrong_weights_are_refused(rule, selector):
+def test_only_pairs_with_wrong_weights_are_refused(rule, selector, knows_offline):
     lacks_inclusion = selector in RANKING and rule in BY_INCLUSION
     cuts_slow_clients = selector == "over-selection" and rule in BY_TRUE_RATES
-    if lacks_inclusion or cuts_slow_clients:
+    counts_absence_twice = selector == "f3ast" and rule in BY_TRUE_RATES and knows_offline
+    if lacks_inclusion or cuts_slow_clients or counts_absence_twice:
         with pytest.raises(ValueError, match=f"{selector}.*got '{rule}'"):
-            check_compatible(rule, selector, make(selector))
+            check_compatible(rule, selector, make(selector), knows_offline)
     else:
-        check_compatible(rule, selector, make(selector))
+        check_compatible(rule, selector, make(selector), knows_offline)
 
 
 def test_a_selector_that_declares_nothing_is_not_refused():
     check_compatible("inverse", "mine", object())
 
 
-class SlowClients:
-    """A learner that adds up the weights of the slower half of four clients."""
+class AddWeights:
+    """A learner that adds up the weights of each of four clients."""
 
-    def __init__(self, rule):
-        self.rule = make_rule(rule, Setting(1, 4, np.ones((1, 4))))
+    def __init__(self, rule, rates=(1.0, 1.0, 1.0, 1.0)):
+        self.rule = make_rule(rule, Setting(1, 4, np.array([rates])))
         self.total = np.zeros(4)
 
-    def train(self, round, clients, arrived, weights):
+    def train(self, round, clients, arrived, weights, available=None):
         ones = np.ones((1, clients.size))
-        known = Arrivals(clients[None], arrived[None], ones, weights[None], ones, ones)
+        present = None if available is None else available[None]
+        known = Arrivals(clients[None], arrived[None], ones, weights[None], ones, ones, present)
         self.total[clients] += (self.rule.weigh(known)[0]) * arrived
         self.rule.learn(known)
         return Returned(arrived)
@@ -72,7 +76,7 @@ def test_true_rates_are_biased_where_rounds_close_early_and_estimates_are_not():
     """
     means = []
     for rule in ("inverse", "inverse-estimated"):
-        learner = SlowClients(rule)
+        learner = AddWeights(rule)
         selector = OverSelection(4, 1, rng=0, factor=2)
         world = [np.arange(1.0, 5.0)] * 4000
         for _ in play(selector, world, 4000, learner, deadline=10.0):
@@ -80,3 +84,24 @@ def test_true_rates_are_biased_where_rounds_close_early_and_estimates_are_not():
         means.append(learner.total / 4000)
     assert means[0][2] == pytest.approx(1 / 3, abs=5 * 0.012)
     assert means[1][2] == pytest.approx(1.0, abs=5 * 0.036)
+
+
+def test_true_rates_count_absence_twice_with_the_weights_of_f3ast_and_estimates_do_not():
+    """1 of 4 clients is asked, and always answers; 0 and 1 are away in every second round.
+
+    All are asked in a quarter of the rounds, so their weights are 4. Dividing by the true rate of
+    clients 0 and 1, which is 1/2, makes theirs 8: on average twice what it should be. The rates of
+    f3ast lag behind by its memory, 0.01, and the estimates start at 1/2: less than 5 % over 4,000
+    rounds.
+    """
+    online = [np.array([False, False, True, True]), np.ones(4, dtype=bool)] * 2000
+    rates = (0.5, 0.5, 1.0, 1.0)
+    means = []
+    for rule in ("inverse", "inverse-estimated"):
+        learner = AddWeights(rule, rates)
+        selector = F3AST(4, 1, data_sizes=np.ones(4), rng=0)
+        for _ in play(selector, online, 4000, learner, available=online):
+            pass
+        means.append(learner.total / 4000)
+    np.testing.assert_allclose(means[0], [2.0, 2.0, 1.0, 1.0], rtol=0.05)
+    np.testing.assert_allclose(means[1], 1.0, rtol=0.05)

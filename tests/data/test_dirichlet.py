@@ -52,9 +52,17 @@ def test_dirichlet_shares_have_the_stated_mean_and_spread():
 def test_dirichlet_gives_up_with_advice():
     with pytest.raises(
         ValueError,
-        match=r"alpha=0.01 left some of 20 clients with fewer than min_size=10 of 400 samples "
+        match=r"alpha=0.01 left some of 20 clients with fewer than min_size=5 of 400 samples "
         r".* raise alpha",
     ):
         dirichlet(np.arange(400) % 4, 20, stream(0, "partition"), alpha=0.01)
     with pytest.raises(ValueError, match="min_size must be a whole number between 1 and 4, got 10"):
-        dirichlet(np.arange(400) % 4, 100, stream(0, "partition"))
+        dirichlet(np.arange(400) % 4, 100, stream(0, "partition"), min_size=10)
+
+
+@pytest.mark.parametrize("clients", [10, 50, 100, 300])
+def test_as_many_clients_as_digits_has_samples_for_get_some_of_them(clients):
+    labels = np.arange(1797) % 10
+    parts = dirichlet(labels, clients, stream(0, "partition"))
+    least = min(10, max(1, 1797 // clients // 4))
+    assert min(sizes_of(parts)) >= least

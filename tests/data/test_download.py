@@ -1,4 +1,5 @@
 import hashlib
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -252,6 +253,19 @@ def test_emnist_is_downloaded_and_only_the_letters_are_kept(server, tmp_path):
         )
     assert files_in(tmp_path / "data" / "emnist-letters") == sorted(f"{name}.gz" for name in files)
     assert len(server.asked) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other rights")
+def test_unpacked_files_have_the_rights_of_other_files_so_that_a_group_can_share_them(
+    server, tmp_path
+):
+    tar(tmp_path / "made.tar.gz", cifar_binary(cifar_batches(4)), "cifar-10-batches-bin")
+    server.files["cifar-10-binary.tar.gz"] = (tmp_path / "made.tar.gz").read_bytes()
+    cifar10 = from_server(server, cifar10_source(4), "cifar-10-binary.tar.gz")
+    find_or_download(cifar10, tmp_path / "data", True, None)
+    rights = (tmp_path / "made.tar.gz").stat().st_mode
+    for path in (tmp_path / "data" / "cifar10").iterdir():
+        assert path.stat().st_mode == rights
 
 
 def test_of_four_files_only_the_missing_are_fetched_and_all_missing_are_named(server, tmp_path):

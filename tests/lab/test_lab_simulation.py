@@ -1,5 +1,7 @@
+import os
 from dataclasses import replace
 from math import sqrt
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from fedcohort.lab import folder as run_folder
 from fedcohort.lab import simulation
 from fedcohort.lab.config import SimulationConfig
 from fedcohort.lab.config_checks import ONLY_WITH_TRAINING
+from fedcohort.lab.recorder import AllocationRecorder
 from fedcohort.lab.simulation_result import SimulationResult, collect
 from fedcohort.lab.summary import simulation_rows
 from fedcohort.selection.e3cs import E3CS
@@ -277,3 +280,43 @@ def test_a_simulation_that_cannot_be_played_leaves_no_folder(tmp_path):
     with pytest.raises(ValueError, match="rounds must fit"):
         simulation.load_or_simulate("simulate", TINY, tmp_path / "run", run=refuse)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_simulation_of_an_earlier_version_is_read_and_keeps_its_version(tmp_path, monkeypatch):
+    config = replace(TINY, selectors=("random",))
+    first = simulation.load_or_simulate("simulate", config, tmp_path)
+    monkeypatch.setattr(simulation, "__version__", "999.0")
+    again = simulation.load_or_simulate("simulate", config, tmp_path)
+    assert again.settings["version"] == first.settings["version"] != "999.0"
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("last", ["environment.json", "0000000.npz", "results.npz"])
+def test_a_simulation_killed_before_all_is_written_is_played_again(
+    tmp_path, monkeypatch, last, overwrite
+):
+    config = replace(TINY, selectors=("e3cs-0.5",))
+
+    def run():
+        recorder = AllocationRecorder(config.rounds)
+        return simulation.load_or_simulate(
+            "simulate", config, tmp_path, recorder=recorder, overwrite=overwrite
+        )
+
+    if overwrite:
+        run()
+    put_in_place = os.replace
+
+    def kill_after(source, target):
+        put_in_place(source, target)
+        if Path(target).name == last:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", kill_after)
+        with pytest.raises(KeyboardInterrupt):
+            run()
+    assert not run_folder.has_simulation(tmp_path)
+    again = run()
+    assert again.environment
+    assert list(again.allocations) == ["e3cs-0.5"]

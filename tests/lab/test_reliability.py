@@ -4,12 +4,20 @@ import numpy as np
 import pytest
 
 from fedcohort.lab.config import ComparisonConfig
-from fedcohort.lab.reliability import quartile_classes, reliability
+from fedcohort.lab.reliability import reliability
+
+
+def classes_of(rates):
+    """Return the classes of clients in a world that has none of its own."""
+    config = ComparisonConfig(clients=len(rates), cohort=1, world="labels")
+    return reliability(config, np.array(rates)).classes.tolist()
 
 
 def test_quarters_hold_equally_many_clients_the_least_reliable_first():
-    rates = np.array([0.8, 0.1, 0.7, 0.2, 0.6, 0.3, 0.5, 0.4])
-    assert quartile_classes(rates).tolist() == [3, 0, 3, 0, 2, 1, 2, 1]
+    rates = np.linspace(0.05, 0.95, 20)
+    quarters = np.repeat([0, 1, 2, 3], 5)
+    order = np.random.default_rng(0).permutation(20)
+    assert classes_of(rates[order]) == quarters[order].tolist()
 
 
 @pytest.mark.parametrize(
@@ -22,7 +30,7 @@ def test_quarters_hold_equally_many_clients_the_least_reliable_first():
     ],
 )
 def test_clients_with_equal_rates_are_in_one_class_and_no_class_is_empty(rates, classes):
-    assert quartile_classes(np.array(rates)).tolist() == classes
+    assert classes_of(rates) == classes
 
 
 def test_a_world_with_classes_keeps_them_and_their_rates():
@@ -42,9 +50,7 @@ def test_a_recorded_world_has_the_quarters_of_its_clients_with_their_mean_rates(
 
 def test_federations_with_other_rates_have_quarters_of_their_own():
     rates = np.array([[0.1, 0.2, 0.3, 0.4], [0.9, 0.5, 0.5, 0.5]])
-    classes = quartile_classes(rates)
-    assert classes.tolist() == [[0, 1, 2, 3], [3, 0, 0, 0]]
     config = ComparisonConfig(clients=4, cohort=2, world="labels")
     found = reliability(config, rates)
-    assert found.classes.tolist() == classes.tolist()
+    assert found.classes.tolist() == [[0, 1, 2, 3], [3, 0, 0, 0]]
     np.testing.assert_allclose(found.rates, [1.6 / 4, 0.2, 0.3, 1.3 / 2])

@@ -70,3 +70,11 @@ def test_true_rates_are_refused_where_rounds_close_early(tmp_path, rule):
 def test_estimated_rates_are_allowed_where_rounds_close_early(tmp_path):
     config = make_config(selectors=("over-selection",), aggregations=("inverse-estimated",))
     assert Trial(config, DATA, tmp_path).selector.enough.tolist() == [3] * 4
+
+
+@pytest.mark.parametrize("rule", ["inverse", "inverse-normalised"])
+def test_true_rates_are_refused_for_weights_that_count_absence_already(tmp_path, rule):
+    config = make_config(**{**OFFLINE, "aggregations": (rule,)})
+    message = f"success rates with the selector 'f3ast', .* got '{rule}'; use inverse-estimated"
+    with pytest.raises(ValueError, match=message):
+        Trial(config, DATA, tmp_path)

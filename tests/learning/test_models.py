@@ -145,6 +145,16 @@ def test_a_model_that_does_not_fit_the_data_is_refused_with_the_shape(name, shap
         make_model(name, shape, 10, 0)
 
 
+def test_a_model_that_fails_without_a_word_is_refused_with_the_kind_of_its_error():
+    def fail(shape, classes):
+        raise RuntimeError
+
+    with pytest.raises(
+        ValueError, match=r"model must fit samples of shape \(4,\), .*RuntimeError$"
+    ):
+        make_model(fail, (4,), 2, 0)
+
+
 def engine(module, mode):
     torch.manual_seed(0)
     x, y = torch.randn(20, 3), torch.arange(20) % 2

@@ -37,3 +37,12 @@ def test_a_device_that_does_not_exist_is_refused_by_name(name):
 def test_auto_finds_a_device_that_works():
     device = find_device("auto")
     assert device.type == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def test_a_device_that_fails_without_a_word_is_refused_with_the_kind_of_its_error(monkeypatch):
+    def fail(*args, **kwargs):
+        raise AssertionError
+
+    monkeypatch.setattr(torch, "zeros", fail)
+    with pytest.raises(ValueError, match=r"device must be .*, got 'cpu': AssertionError$"):
+        find_device("cpu")

@@ -6,6 +6,13 @@ TRIAL = ("tests/lab/test_trial.py",)
 
 MUTANTS = (
     Mutant(
+        "quarters of clients are fifths at both ends",
+        "lab/reliability.py",
+        "QUARTILES = (0.25, 0.5, 0.75)",
+        "QUARTILES = (0.2, 0.5, 0.8)",
+        ("tests/lab/test_reliability.py",),
+    ),
+    Mutant(
         "every seed of a comparison plays the same world",
         "lab/trial_world.py",
         "seeds = [seed for _, seed in pairs]",
@@ -236,8 +243,8 @@ MUTANTS = (
     Mutant(
         "a simulation is written over files of one's own",
         "lab/folder/simulation.py",
-        "        if not may_hold_others:",
-        "        if may_hold_others:",
+        "if not may_hold_others and not",
+        "if may_hold_others and not",
         ("tests/cli/test_other_folders.py",),
     ),
     Mutant(

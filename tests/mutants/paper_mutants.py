@@ -20,10 +20,10 @@ MUTANTS = (
         ("tests/paper/test_cells.py",),
     ),
     Mutant(
-        "outside means one standard deviation below",
+        "one more run spreads no more than the mean",
         "paper/cells.py",
-        "self.paper < self.mean - 2 * self.sd",
-        "self.paper < self.mean - self.sd",
+        "t_quantile(0.975, degrees) * sqrt(1 + 1 / runs)",
+        "t_quantile(0.975, degrees) * sqrt(1 / runs)",
         ("tests/paper/test_cells.py",),
     ),
     Mutant(
@@ -142,10 +142,10 @@ MUTANTS = (
         ("tests/paper/test_participation.py",),
     ),
     Mutant(
-        "the best rate counts the cohort instead of the clients",
-        "paper/regret.py",
-        "return sqrt(num_clients * log(num_clients) / total)",
-        "return sqrt(cohort_size * log(num_clients) / total)",
+        "the best rate counts one client too few",
+        "selection/quotas.py",
+        "sqrt(num_clients * log(num_clients) / spare)",
+        "sqrt((num_clients - 1) * log(num_clients) / spare)",
         ("tests/paper/test_regret.py",),
     ),
     Mutant(

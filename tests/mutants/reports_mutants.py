@@ -68,9 +68,9 @@ MUTANTS = (
     ),
     Mutant(
         "the lowest accuracy comes first",
-        "reports/html/verdict.py",
-        "sorted(values, key=lambda name: -_mean(values[name]))",
-        "sorted(values, key=lambda name: _mean(values[name]))",
+        "reports/html/seed_values.py",
+        "sorted(values, key=lambda name: -seed_mean(values[name]))",
+        "sorted(values, key=lambda name: seed_mean(values[name]))",
         ("tests/reports/test_verdict.py",),
     ),
     Mutant(

@@ -44,6 +44,20 @@ MUTANTS = (
         "test_oort.py",
     ),
     _mutant(
+        "Oort's pacer takes any growth of a window for growth",
+        "oort.py",
+        "FLAT = 1.1 ",
+        "FLAT = 1.0 ",
+        "test_oort.py",
+    ),
+    Mutant(
+        "FedAU cuts absences later than published",
+        "aggregation/fedau.py",
+        "LONGEST_INTERVAL = 50 ",
+        "LONGEST_INTERVAL = 60 ",
+        ("tests/aggregation/test_fedau.py",),
+    ),
+    _mutant(
         "Oort does not cut the largest utilities",
         "oort.py",
         "(np.minimum(raw, top) - low) / span",

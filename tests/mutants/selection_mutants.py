@@ -92,13 +92,13 @@ MUTANTS = (
     Mutant(
         "newcomers of rpow-d are ranked last",
         "selection/powd.py",
-        "return np.full((*self.batch, count), np.inf)",
-        "return np.full((*self.batch, count), -np.inf)",
+        '{"last_losses": np.inf}',
+        '{"last_losses": -np.inf}',
         ("tests/selection/test_powd.py",),
     ),
     Mutant(
         "ties of pow-d and rpow-d are broken by id",
-        "selection/powd.py",
+        "selection/candidates.py",
         "candidates = draw_uniformly(num_candidates, selector.shape, present, selector.rng)",
         "candidates = np.sort(\n"
         "        draw_uniformly(num_candidates, selector.shape, present, selector.rng), axis=-1\n"

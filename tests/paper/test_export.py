@@ -6,7 +6,7 @@ import pytest
 from made import TINY
 
 from fedcohort.data import load
-from fedcohort.lab import training
+from fedcohort.lab import simulation, training
 from fedcohort.lab.archive import gather_results
 from fedcohort.paper import reproduce
 from fedcohort.paper.export import export
@@ -112,3 +112,10 @@ def test_a_simulation_that_an_older_version_exported_is_not_exported_again(call)
     assert call("figure3", "--rounds", 5, "--seeds", 2, "--out", "other")[0] == 0
     with pytest.raises(ValueError, match="participation of other settings, got kept"):
         export(read_results(Path("other"), {}), Path("kept"))
+
+
+def test_a_simulation_that_an_earlier_version_exported_has_the_same_settings(call, monkeypatch):
+    figure = ("figure3", "--rounds", 4, "--seeds", 2)
+    assert call(*figure, "--out", "old", "--export", "kept")[0] == 0
+    monkeypatch.setattr(simulation, "__version__", "999.0")
+    assert call(*figure, "--out", "new", "--export", "kept")[0] == 0

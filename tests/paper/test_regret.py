@@ -18,6 +18,7 @@ from fedcohort.paper.regret import (
     switch_cases,
 )
 from fedcohort.paper.theorem import SIMULATION
+from fedcohort.selection.quotas import choose_rate, constant
 from fedcohort.selection.registry import Federation, make_selector
 
 PAPER = replace(SIMULATION.config, rounds=1500, seeds=8)
@@ -47,6 +48,13 @@ def test_runs_too_short_for_the_growing_floor_to_start_low_have_a_rate_all_the_s
         quota_fractions("e3cs-inc", rounds), 100, 20
     )  # all rounds at phi = 1: nothing to learn
     assert 0 < rate < np.inf
+
+
+@pytest.mark.parametrize("rounds", [1, 10, 20, 100, 2500])
+def test_the_rate_of_a_short_run_is_at_most_1_and_the_one_that_a_selector_takes(rounds):
+    rate = best_rate(quota_fractions("e3cs-0", rounds), 100, 20)
+    assert rate == choose_rate("auto", rounds, 100, 20, constant(0.0))
+    assert rate <= 1
 
 
 def test_regret_of_a_small_world_is_the_one_worked_out_by_hand():

@@ -73,6 +73,25 @@ def test_only_candidates_are_asked_with_the_chance_of_being_one():
     assert not (first == 8).any()
 
 
+def test_candidates_grow_with_the_federation_up_to_what_is_usual():
+    selector = FedCSTime(4, 3, deadline=10.0, rng=0)
+    assert (selector.select(0).inclusion == 1).all()
+    selector.join(16)
+    assert (selector.select(1).inclusion == 8 / 20).all()
+
+
+def test_a_selector_that_clients_joined_goes_on_from_its_state_in_a_new_one():
+    joined = FedCSTime(4, 3, deadline=10.0, rng=0)
+    joined.join(16)
+    resumed = FedCSTime(20, 3, deadline=10.0, rng=0)
+    resumed.load_state_dict(joined.state_dict())
+    for round in range(5):
+        asked = joined.select(round)
+        again = resumed.select(round)
+        assert (asked.clients == again.clients).all()
+        assert (asked.inclusion == again.inclusion).all()
+
+
 @pytest.mark.parametrize("candidates", [1, 11, 2.5])
 def test_an_impossible_number_of_candidates_is_refused(candidates):
     with pytest.raises(ValueError, match=r"candidates must be a whole number between 2 and 10"):

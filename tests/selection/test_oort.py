@@ -98,14 +98,15 @@ def test_the_share_that_explores_falls_to_three_tenths():
 
 
 def test_the_pacer_allows_slower_clients_when_a_window_gains_no_more_than_the_last():
-    # Each window has 20 rounds. Utility per round: 1, then 2 (grows), 2 (flat), 1 (falls).
+    # Each window has 20 rounds. Utility per round: 1, then 2 (grows), 2 (flat), 2.1 (5 % more,
+    # which counts as flat: the limit is 10 %), 1 (falls).
     selector = Oort(4, 1, data_sizes=np.ones(4), rng=0)
     paces = []
-    for window, loss in enumerate([1.0, 2.0, 2.0, 1.0]):
+    for window, loss in enumerate([1.0, 2.0, 2.0, 2.1, 1.0]):
         for round in range(20 * window, 20 * window + 20):
             tell(selector, round, [round % 4], loss=[loss], seconds=[1.0])
         paces.append(float(selector.pace))
-    assert paces == [30.0, 30.0, 35.0, 40.0]
+    assert paces == [30.0, 30.0, 35.0, 40.0, 45.0]
 
 
 def test_the_pace_ends_at_all_clients():

@@ -1,3 +1,5 @@
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
@@ -61,6 +63,22 @@ def test_clients_that_join_get_the_mean_of_the_others():
     selector.join(2)
     assert selector.sums[:, 4:].tolist() == [[3.0, 3.0], [1.0, 1.0]]
     assert selector.shape == (2, 6)
+
+
+def test_clients_that_join_get_the_values_that_a_scheme_declares_by_name():
+    class Declaring(Counting):
+        client_arrays = ("sums", "asks")
+        newcomer_values: ClassVar = {"asks": -1.0}
+
+        def __init__(self, num_clients, cohort_size, *, rng):
+            super().__init__(num_clients, cohort_size, rng=rng)
+            self.asks = np.ones(self.shape)
+
+    selector = Declaring(3, 1, rng=[0, 1])
+    selector.sums = np.array([[1.0, 2.0, 3.0], [4.0, 4.0, 4.0]])
+    selector.join(2)
+    assert selector.asks.tolist() == [[1, 1, 1, -1, -1]] * 2
+    assert selector.sums.tolist() == [[1, 2, 3, 2, 2], [4, 4, 4, 4, 4]]
 
 
 def test_what_is_in_flight_lives_from_select_to_update_and_in_states_between():

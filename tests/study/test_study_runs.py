@@ -1,10 +1,13 @@
 """A study from its blocks to its report, on a few rounds of digits."""
 
+import sys
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
 
+from fedcohort.files import save_csv
 from fedcohort.lab.comparison import Comparison
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.reports.report import write
@@ -157,6 +160,39 @@ def test_curves_are_those_of_one_combination_in_tested_rounds(tmp_path):
     )
     assert rounds.tolist() == [1, 3, 4]
     assert values.tolist() == accuracy[[0, 2, 3]][:, [8, 9]].T.tolist()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such locks")
+def test_two_studies_that_add_rows_to_one_table_at_once_lose_none(tmp_path, monkeypatch):
+    path = tmp_path / runs.CURVES
+    first, second = small_blocks()
+
+    def add(block):
+        row = {
+            "dataset": block.task,
+            "world": block.world,
+            "partition": block.partition,
+            "selector": "random",
+            "rule": "paper",
+            "round": 1,
+            "accuracy": 0.5,
+            "sd": 0.0,
+        }
+        runs._add_rows(path, [row], block)
+
+    other = Thread(target=add, args=[second])
+
+    def save_late(*args):
+        monkeypatch.setattr(runs, "save_csv", save_csv)
+        other.start()
+        other.join(timeout=0.5)  # With a lock, the other study waits until this one is done.
+        save_csv(*args)
+
+    monkeypatch.setattr(runs, "save_csv", save_late)
+    add(first)
+    other.join()
+    rows = runs.read_curves(tmp_path)
+    assert {row["partition"] for row in rows} == {first.partition, second.partition}
 
 
 @pytest.mark.slow

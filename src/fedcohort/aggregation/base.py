@@ -127,7 +127,15 @@ class Rule:
 
         Args:
             count: Number of clients that join.
+
+        Raises:
+            ValueError: If the rule needs true success rates, which nobody knows of newcomers.
         """
+        if self.needs_rates:
+            raise ValueError(
+                f"clients must not join {type(self).__name__}, which needs the true success rates "
+                f"of all from the start, got {count} more"
+            )
         self.num_clients += count
         fresh = type(self).initial_arrays
         for name in self.client_arrays:

@@ -3,7 +3,9 @@
 from fedcohort.aggregation.registry import find_rule
 
 
-def check_compatible(aggregation: str, selector_name: str, selector: object) -> None:
+def check_compatible(
+    aggregation: str, selector_name: str, selector: object, knows_offline: bool = False
+) -> None:
     """Refuse a rule whose weights would be wrong with a selector.
 
     Args:
@@ -11,10 +13,12 @@ def check_compatible(aggregation: str, selector_name: str, selector: object) -> 
         selector_name: Name of the selector, for the message.
         selector: The selector, which declares what it offers. What it does not declare is not
             refused.
+        knows_offline: Whether the server knows who is offline before it asks.
 
     Raises:
         ValueError: If the rule divides by inclusion probabilities that the selector does not
-            know, or by true success rates where rounds close before all have answered.
+            know, or by true success rates where rounds close before all have answered or where
+            the weights of the selector count absence already.
 
     Examples:
         >>> class Candidates:
@@ -37,4 +41,10 @@ def check_compatible(aggregation: str, selector_name: str, selector: object) -> 
             "aggregation must not divide by true success rates with the selector "
             f"{selector_name!r}, whose rounds close before slow clients answer, "
             f"got {aggregation!r}; use inverse-estimated"
+        )
+    if rule.needs_rates and knows_offline and getattr(selector, "has_own_weights", False):
+        raise ValueError(
+            "aggregation must not divide by true success rates with the selector "
+            f"{selector_name!r}, whose weights count absence already, where the server knows who "
+            f"is offline, got {aggregation!r}; use inverse-estimated"
         )

@@ -1,9 +1,7 @@
 """Files on disk: loose or inside a .tar.gz or .zip archive, gzipped or not."""
 
 import gzip
-import os
 import tarfile
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -98,18 +96,6 @@ def decompress(data: bytes, name: str) -> bytes:
         return gzip.decompress(data)
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"{name} is damaged or truncated: {error}") from None
-
-
-def write_file(path: Path, data: bytes) -> None:
-    """Write a file under another name first, so that an interruption leaves no partial file."""
-    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with open(handle, "wb") as file:
-            file.write(data)
-        os.replace(draft, path)
-    except BaseException:
-        Path(draft).unlink(missing_ok=True)
-        raise
 
 
 def _read_zip(path: Path, wanted: Mapping[str, str]) -> Files:

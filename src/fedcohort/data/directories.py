@@ -3,10 +3,11 @@
 import os
 from pathlib import Path
 
-from fedcohort.data.archives import Files, find_file, is_gzipped, read_files, write_file
+from fedcohort.data.archives import Files, find_file, is_gzipped, read_files
 from fedcohort.data.dataset import Dataset
 from fedcohort.data.download import DataNotFound, OnProgress, fetch, manual_advice
 from fedcohort.data.source import FileForm, Source
+from fedcohort.files import write_bytes
 
 SYSTEM = Path("/usr/share/datasets")  # Debian's dataset-* packages install there
 
@@ -124,7 +125,7 @@ def _write_files(folder: Path, files: Files) -> None:
     """Write files under their names, with .gz where they are gzipped."""
     for name, data in files.items():
         ending = ".gz" if is_gzipped(data) else ""
-        write_file(folder / f"{name}{ending}", data)
+        write_bytes(folder / f"{name}{ending}", data)
 
 
 def _parse(source: Source, form: FileForm, files: Files, folder: Path) -> Dataset:

@@ -140,7 +140,7 @@ def check_file(path: Path) -> None:
 
 
 @contextmanager
-def locked(folder: Path, name: str = "out") -> Iterator[None]:
+def locked(folder: Path, name: str = "out", waits: bool = False) -> Iterator[None]:
     """Keep other processes from using a folder while the block runs.
 
     The operating system releases the lock when the process ends, however it ends. Windows has
@@ -149,29 +149,48 @@ def locked(folder: Path, name: str = "out") -> Iterator[None]:
     Args:
         folder: The folder; it is created if needed, and removed if nothing was written to it.
         name: The argument's name, for the message.
+        waits: Whether to wait for a process that holds the lock.
 
     Raises:
-        ValueError: If another process holds the lock.
+        ValueError: If another process holds the lock, unless the call waits for it.
     """
     if fcntl is None:
         yield
         return
 
-    is_new = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
+    descriptor = None
+    while descriptor is None:
+        is_new = not folder.exists()
+        folder.mkdir(parents=True, exist_ok=True)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            descriptor = _lock_folder(folder, waits)
         except BlockingIOError:
             message = f"{name} must not be in use by another process, got {folder}"
             raise ValueError(message) from None
+    try:
         yield
     finally:
         if is_new:
             with suppress(OSError):  # something was written
                 folder.rmdir()
         os.close(descriptor)
+
+
+def _lock_folder(folder: Path, waits: bool) -> int | None:
+    """Return the descriptor of a locked folder; None if another process has just removed it."""
+    assert fcntl is not None
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    is_locked = False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_locked = _is_in_place(descriptor, folder)
+    finally:
+        if not is_locked:
+            os.close(descriptor)
+    return descriptor if is_locked else None
 
 
 def digest_file(path: Path) -> str:

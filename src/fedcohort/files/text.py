@@ -1,4 +1,4 @@
-"""Text formats: JSON, JSON lines, flat TOML and CSV."""
+"""Text formats, in UTF-8 on every machine: JSON, JSON lines, flat TOML and CSV."""
 
 import csv
 import json
@@ -23,7 +23,7 @@ from fedcohort.files.seal import (
 def write_text(path: Path, text: str) -> None:
     """Write a text file as a whole."""
     with atomic_write(path) as draft:
-        draft.write_text(text)
+        draft.write_text(text, encoding="utf-8")
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -40,7 +40,7 @@ def read_text(path: Path) -> str:
     """
     check_file(path)
     try:
-        return path.read_text()
+        return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} must be a text file, got: {error}") from None
 
@@ -48,7 +48,7 @@ def read_text(path: Path) -> str:
 def write_sealed_text(path: Path, text: str) -> None:
     """Write a text file as a whole, with its seal as a comment in the first line."""
     with sealed_write(path) as draft:
-        draft.write_text(COMMENT + text)
+        draft.write_text(COMMENT + text, encoding="utf-8")
 
 
 def read_sealed_text(path: Path) -> str:
@@ -184,7 +184,8 @@ def read_toml(path: Path, is_sealed: bool = False) -> dict[str, Any]:
     """
     check_file(path)
     try:
-        return tomllib.loads(read_sealed_text(path) if is_sealed else path.read_text())
+        text = read_sealed_text(path) if is_sealed else path.read_text(encoding="utf-8")
+        return tomllib.loads(text)
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} must be a settings file in TOML, got: {error}") from None
     except RecursionError:
@@ -212,7 +213,7 @@ def _toml_value(value: Any) -> str:
 
 def save_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write rows as CSV with the keys of the first as header; without rows, an empty file."""
-    with atomic_write(path) as draft, draft.open("w", newline="") as file:
+    with atomic_write(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
         if rows:
             writer = csv.DictWriter(file, fieldnames=list(rows[0]))
             writer.writeheader()

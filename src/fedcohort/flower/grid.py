@@ -9,6 +9,7 @@ from flwr.app import Message
 from flwr.serverapp import Grid
 
 from fedcohort.checks import check_positive
+from fedcohort.early_stop import stop_margin
 from fedcohort.flower.errors import NOT_TAKEN, TROUBLE, UNREADABLE, error_reply
 from fedcohort.flower.flwr_internals import UNDELIVERED, check_flower
 from fedcohort.flower.forwarding import ForwardingGrid
@@ -24,7 +25,6 @@ LAST_PULL = 0.15  # before the deadline: Flower counts what is pulled later as e
 QUIET_END = 2.0  # before the deadline: only replies are looked for, `meanwhile` is not called
 SHORTEST_POLL = 0.02  # quick rounds poll often, long ones every `poll` seconds
 LAST_CHANCE = 1.0  # after the deadline: for the last pull, if the SuperLink has trouble
-ANSWER_TIME = 2.0  # before the deadline: clients stop, see `force_stop`; at most a fifth of it
 
 MOST_DOWNLOADS = 8  # threads that download replies at the same time
 HasEnough = Callable[[Sequence[Message]], bool]  # given the replies so far
@@ -137,7 +137,7 @@ class DeadlineGrid(ForwardingGrid):
 
         # Silence is the client's failure, unless the SuperLink brought its message late, did not
         # answer when the client's reply could be there, or broke off the download of it.
-        answer_time = min(ANSWER_TIME, 0.2 * (end - start))
+        answer_time = float(stop_margin(end - start))  # clients stop so long before the end
         was_away = pushed_at > start + answer_time or self._answered_at < end - answer_time
         reason = f"the SuperLink had trouble: {self.troubles[0]}"
         return _excuse(sent if was_away else puller.interrupted(sent), replies, reason)

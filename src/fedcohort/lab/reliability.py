@@ -30,9 +30,13 @@ class Reliability:
 def reliability(config: Config, success_rates: Floats) -> Reliability:
     """Return the classes of a world, or quartiles of the success rates if it has none.
 
+    Quarters are counted from the least reliable. Clients with equal rates are in one class, so
+    there may be fewer than four.
+
     Args:
         config: The settings.
-        success_rates: How often each client answers, [K], or [P, K] for P federations.
+        success_rates: How often each client answers, [K], or [P, K] for P federations, of which
+            each has quarters of its own.
     """
     quarters, classes = _number_quarters(success_rates)
     if has_classes(config):
@@ -42,28 +46,6 @@ def reliability(config: Config, success_rates: Floats) -> Reliability:
     totals = np.bincount(class_of_each, weights=success_rates.ravel())
     members = np.bincount(class_of_each)
     return Reliability(classes, totals / members, members, quarters)
-
-
-def quartile_classes(success_rates: Floats) -> Ints:
-    """Return which quarter of the clients each is in, the least reliable first.
-
-    Clients with equal rates are in one class, so there may be fewer than four.
-
-    Args:
-        success_rates: How often each client answers, [..., K]. Every federation has quarters of
-            its own.
-
-    Returns:
-        Class of each client, [..., K], from 0 without gaps over all federations.
-
-    Examples:
-        >>> quartile_classes(np.array([0.9, 0.1, 0.5, 0.7])).tolist()
-        [3, 0, 1, 2]
-        >>> quartile_classes(np.array([0.5, 0.5, 0.5, 0.9])).tolist()
-        [0, 0, 0, 1]
-    """
-    _, classes = _number_quarters(success_rates)
-    return classes
 
 
 def _number_quarters(success_rates: Floats) -> tuple[Ints, Ints]:

@@ -207,18 +207,20 @@ def load_or_simulate(
         run_folder.check_simulation_folder(folder, settings, overwrite, may_hold_others)
         if is_stored:
             check_present_sources(folder, config)
+            stored = run_folder.read_simulation_settings(folder)  # ours, but for the version
             with _suggesting_overwrite():
-                results = load_results(folder)  # the settings are equal to ours
+                results = load_results(folder)
                 check_shapes(folder, config, results, shapes(config))
-            return Simulation(folder, settings, config, results)
+            return Simulation(folder, stored, config, results)
 
         extras = () if recorder is None else (recorder,)
         digests = source_digests(config)
         results = run(config, on_progress, *extras)
-        run_folder.save_simulation(folder, settings, as_arrays(results), digests)
+        run_folder.discard_simulation(folder)
         run_folder.write_environment(folder)
         if recorder is not None:
             recorder.save(folder, first_round=0)
+        run_folder.save_simulation(folder, settings, as_arrays(results), digests)
     return Simulation(folder, settings, config, results)
 
 

@@ -56,7 +56,7 @@ def make_selectors(
             )
             selector = make_selector(name, federation)
             for row in part:
-                check_compatible(keys[row].aggregation, name, selector)
+                check_compatible(keys[row].aggregation, name, selector, config.knows_offline)
             selectors.append(selector)
             counts.append(len(part))
     return Lockstep(selectors, counts)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from fedcohort.checks import one_line
 from fedcohort.learning.layers import pooled_convolution
 from fedcohort.references import make_own, resolve
 
@@ -160,7 +161,7 @@ def make_model(model: str | ModelFactory, shape: Shape, classes: int, seed: int)
             with torch.no_grad():
                 logits = module(torch.zeros(2, *shape))
         except (RuntimeError, IndexError, TypeError, ZeroDivisionError) as error:
-            reason = str(error).splitlines()[0]
+            reason = one_line(error)
             raise ValueError(
                 f"model must fit samples of shape {tuple(shape)}, got {model!r}: {reason}"
             ) from None

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from fedcohort.checks import MAX_COUNT, check_choice, check_int
+from fedcohort.checks import MAX_COUNT, check_choice, check_int, one_line
 from fedcohort.learning.update_memory import MEMORY_TYPES
 
 PRECISIONS = {"float32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16}
@@ -73,7 +73,7 @@ def find_device(name: str) -> torch.device:
     try:
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0]
+        reason = one_line(error)
         raise ValueError(
             f"device must be one that PyTorch can use here, got {name!r}: {reason}"
         ) from None

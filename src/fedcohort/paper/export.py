@@ -1,6 +1,5 @@
 """Compact copies of results, small enough to commit."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -118,7 +117,8 @@ def _held_settings(spec: SimulationSpec, artefact: str, target: Path) -> Mapping
     return None
 
 
-def _comparable(settings: Mapping[str, Any]) -> Any:
-    """Return settings as JSON stores them, without the name of their folder."""
-    values = {key: value for key, value in settings.items() if key != "experiment"}
-    return json.loads(json.dumps(values))
+def _comparable(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings to compare, without the name of their folder."""
+    values = run_folder.comparable_settings(settings)
+    values.pop("experiment", None)
+    return values

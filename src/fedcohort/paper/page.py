@@ -41,11 +41,6 @@ ENVIRONMENT = (
 )
 
 
-def is_reproduction(folder: Path) -> bool:
-    """Return whether a folder holds something that was reproduced."""
-    return run_folder.has_reproduction(folder, FOLDERS)
-
-
 def save_request(
     folder: Path, names: Sequence[str], overrides: Mapping[str, Any], source: Path | None = None
 ) -> None:

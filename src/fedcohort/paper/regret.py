@@ -5,7 +5,6 @@ without a floor: of two clients, the first answers in the first quarter only, th
 """
 
 from dataclasses import dataclass
-from math import log, sqrt
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from fedcohort.metrics import (
     theorem_holds,
 )
 from fedcohort.paper.simulations import Schemes
+from fedcohort.selection import quotas
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.world.bernoulli import bernoulli
 from fedcohort.world.classes import class_rates
@@ -131,10 +131,7 @@ def quota_fractions(selector: str, rounds: int) -> Floats:
 def best_rate(fractions: Floats, num_clients: int, cohort_size: int) -> float:
     """Return the rate that minimises the bound of Theorem 1: sqrt(K ln K / sum R_t)."""
     spare, _ = spare_and_floors(fractions, num_clients, cohort_size)
-    total = float(spare.sum())
-    if total <= 0:  # the quota leaves nothing to learn
-        return 1.0
-    return sqrt(num_clients * log(num_clients) / total)
+    return quotas.best_rate(num_clients, float(spare.sum()))
 
 
 def play(config: SimulationConfig, on_progress: Progress | None = None) -> Schemes:

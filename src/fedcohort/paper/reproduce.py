@@ -93,11 +93,7 @@ def run(
             something else. Nothing is computed then.
     """
     chosen = choose(names)
-    deadline = inf
-    if minutes is not None:
-        deadline = monotonic() + 60 * check_positive("time_budget", minutes)
-    if stop_at is not None:
-        check_int("stop_at", stop_at, 1)
+    deadline = _check_limits(minutes, stop_at)
     overrides = check_request(chosen, out, overrides)
 
     trained = trained_artefacts(chosen)
@@ -128,6 +124,15 @@ def run(
         absent=training.absent,
         stopped=training.stopped,
     )
+
+
+def _check_limits(minutes: float | None, stop_at: int | None) -> float:
+    """Return when training must stop, inf for never; refuse limits out of bounds."""
+    if stop_at is not None:
+        check_int("stop_at", stop_at, 1)
+    if minutes is None:
+        return inf
+    return monotonic() + 60 * check_positive("time_budget", minutes)
 
 
 def train_shard(
@@ -165,11 +170,7 @@ def train_shard(
     chosen = choose(names)
     trained = trained_artefacts(chosen)
     check_trained(trained, chosen)
-    deadline = inf
-    if minutes is not None:
-        deadline = monotonic() + 60 * check_positive("time_budget", minutes)
-    if stop_at is not None:
-        check_int("stop_at", stop_at, 1)
+    deadline = _check_limits(minutes, stop_at)
     overrides = check_request(chosen, out, overrides)
 
     from fedcohort.lab.training import Training  # Imported here: only training needs PyTorch.

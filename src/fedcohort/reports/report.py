@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedcohort.files import atomic_write, save_csv
+from fedcohort.files import save_csv, write_text
 from fedcohort.reports import figures
 from fedcohort.reports.charts import Chart
 from fedcohort.reports.markup import as_latex, as_latex_note, as_markdown
@@ -54,8 +54,8 @@ def write(report: Report, folder: Path) -> str:
     if figures.has_matplotlib():
         images = figures.save_figures(report.figures, folder)
 
-    _write_text(folder / f"{report.name}.md", _markdown(report, images))
-    _write_text(folder / f"{report.name}.tex", _latex(report))
+    write_text(folder / f"{report.name}.md", _markdown(report, images))
+    write_text(folder / f"{report.name}.tex", _latex(report))
 
     if images:
         return f"Figures: {', '.join(path.name for path in images)}"
@@ -86,8 +86,3 @@ def _latex(report: Report) -> str:
     for note in report.notes:
         text += f"\n{as_latex_note(note)}"
     return text
-
-
-def _write_text(path: Path, text: str) -> None:
-    with atomic_write(path) as draft:
-        draft.write_text(text, encoding="utf-8")

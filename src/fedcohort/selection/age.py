@@ -50,6 +50,7 @@ class Age(DrawnSelector):
 
     client_arrays = ("last_heard",)
     array_bounds: ClassVar[Bounds] = {"last_heard": (-1.0, COUNT[1])}
+    newcomer_values: ClassVar[dict[str, float]] = {"last_heard": -1.0}
 
     def __init__(
         self, num_clients: int, cohort_size: int, *, rng: RngLike, algorithm: str = "auto"
@@ -99,10 +100,6 @@ class Age(DrawnSelector):
         self._newest = max(self._newest, float(heard.max(initial=-1.0)))
         if self._trees is not None:
             self._trees.put(clients, -heard)
-
-    def newcomers(self, name: str, count: int) -> Floats:
-        """Return -1: clients that join have never been heard of."""
-        return np.full((*self.batch, count), -1.0)
 
     def ages(self, round: int) -> Floats:
         """Return the age of every client in a round, [..., K]: between 1 and round + 1."""

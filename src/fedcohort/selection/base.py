@@ -4,6 +4,7 @@ A scheme subclasses `BaseSelector` and writes its constructor, `choose` and, if 
 `learn`. What it needs or offers beyond that it declares in class attributes.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -15,7 +16,7 @@ from fedcohort.checks import check_int
 from fedcohort.rng import RngLike, as_rng, batch_shape, rng_state, set_rng_state
 from fedcohort.selection.allocation import Allocation
 from fedcohort.selection.availability import present_mask, reachable_size
-from fedcohort.selection.cohort_checks import make_cohort
+from fedcohort.selection.cohort_checks import check_reports, make_cohort
 from fedcohort.selection.protocol import Cohort, Outcome, check_answers
 from fedcohort.selection.state import CONFIG_KEYS, Bounds, check_config, read_arrays, read_cohort
 
@@ -40,11 +41,14 @@ class BaseSelector:
         ranks_candidates: Whether `Cohort.inclusion` is only the chance of being a candidate.
         client_arrays: Names of the arrays [..., K] that hold what the scheme knows of each
             client. States contain them, and `join` extends them.
+        newcomer_values: What these arrays hold for a client that joins, by name; the mean of the
+            others where a name is missing.
         run_arrays: Names of the arrays [...] with one value per run. States contain them.
         array_bounds: Smallest and largest value of an array in a state, by its name.
         in_flight: Names of the values that `choose` leaves for `learn`. States contain them
             between `select` and `update`; otherwise they are None.
-        enough: Number of valid answers at which the round closes; None waits for all.
+        enough: Number of answers at which the round closes; None waits for all. Flower counts
+            valid answers, `play` all that arrive.
         asked: The cohort that waits for its outcome, or None.
 
     Raises:
@@ -69,6 +73,7 @@ class BaseSelector:
     has_inclusion: ClassVar[bool] = False
     ranks_candidates: ClassVar[bool] = False
     client_arrays: ClassVar[tuple[str, ...]] = ()
+    newcomer_values: ClassVar[Mapping[str, float]] = {}
     run_arrays: ClassVar[tuple[str, ...]] = ()
     array_bounds: ClassVar[Bounds] = {}
     in_flight: ClassVar[tuple[str, ...]] = ()
@@ -95,6 +100,11 @@ class BaseSelector:
     def shape(self) -> tuple[int, ...]:
         """Shape [..., K] of an array with one value per client."""
         return (*self.batch, self.num_clients)
+
+    @property
+    def has_own_weights(self) -> bool:
+        """Whether the scheme writes `weigh`, whose factors count absence, too."""
+        return type(self).weigh is not BaseSelector.weigh
 
     def choose(self, round: int, size: int, present: Bools | None) -> tuple[Ints, Floats]:
         """Choose the cohort; every scheme implements this.
@@ -182,7 +192,7 @@ class BaseSelector:
         """
         asked = self.asked
         check_answers(asked, outcome.cohort)
-        self._check_reports(outcome)
+        check_reports(self, outcome)
         if asked is not None and outcome.cohort is not asked:
             outcome = replace(outcome, cohort=asked)  # its probabilities are the true ones
 
@@ -207,7 +217,7 @@ class BaseSelector:
         self._forget_cohort()
 
     def newcomers(self, name: str, count: int) -> Floats:
-        """Return what an array holds for clients that join; by default, the others' mean.
+        """Return what an array holds for clients that join: `newcomer_values`, or the mean.
 
         Args:
             name: One of `client_arrays`.
@@ -216,6 +226,8 @@ class BaseSelector:
         Returns:
             Their values, shape [..., count].
         """
+        if name in self.newcomer_values:
+            return np.full((*self.batch, count), self.newcomer_values[name])
         mean = getattr(self, name).mean(axis=-1, keepdims=True)
         return np.repeat(mean, count, axis=-1)
 
@@ -277,18 +289,6 @@ class BaseSelector:
         for name, value in in_flight.items():
             setattr(self, name, value)
         self.asked = asked
-
-    def _check_reports(self, outcome: Outcome) -> None:
-        """Refuse an outcome that lacks what the scheme ranks clients by."""
-        for name, is_needed in (
-            ("loss", self.needs_losses),
-            ("seconds", self.needs_seconds),
-            ("norm", self.needs_norms),
-        ):
-            if is_needed and getattr(outcome, name) is None:
-                raise ValueError(
-                    f"{name} must be reported to a selector that ranks clients by it, got None"
-                )
 
     def _forget_cohort(self) -> None:
         self.asked = None

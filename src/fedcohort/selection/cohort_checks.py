@@ -1,4 +1,4 @@
-"""Checks of what selectors return: a mistake names the selector, the bound and the value.
+"""Checks of what selectors return and are told: a mistake names the bound and the value.
 
 Each check looks at the clients that were chosen and at nobody else, so its cost does not grow with
 the number of clients.
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fedcohort.arrays import Bools, Ints
 from fedcohort.checks import shown
-from fedcohort.selection.protocol import NOBODY, Cohort, Selector
+from fedcohort.selection.protocol import NOBODY, Cohort, Outcome, Selector
 
 if TYPE_CHECKING:
     from fedcohort.selection.base import BaseSelector
@@ -95,6 +95,19 @@ def check_cohort(
         raise ValueError(f"{about} must choose at most {selector.cohort_size} clients, got {size}")
     _check_members(about, cohort, selector.num_clients, available)
     return cohort
+
+
+def check_reports(selector: "BaseSelector", outcome: Outcome) -> None:
+    """Refuse an outcome that lacks what the scheme ranks clients by."""
+    for name, is_needed in (
+        ("loss", selector.needs_losses),
+        ("seconds", selector.needs_seconds),
+        ("norm", selector.needs_norms),
+    ):
+        if is_needed and getattr(outcome, name) is None:
+            raise ValueError(
+                f"{name} must be reported to a selector that ranks clients by it, got None"
+            )
 
 
 def describe_selector(selector: Any) -> str:

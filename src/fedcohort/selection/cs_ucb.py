@@ -53,6 +53,7 @@ class CSUCB(BaseSelector):
     needs_deadline = True
     client_arrays: ClassVar[tuple[str, ...]] = ("asks", "rewards")
     array_bounds: ClassVar[Bounds] = {"asks": COUNT, "rewards": COUNT}
+    newcomer_values: ClassVar[dict[str, float]] = {"asks": 0.0, "rewards": 0.0}
 
     def __init__(
         self, num_clients: int, cohort_size: int, *, deadline: float, rng: RngLike
@@ -84,10 +85,6 @@ class CSUCB(BaseSelector):
         place(self.asks, clients, pick(self.asks, clients) + outcome.observed)
         place(self.rewards, clients, pick(self.rewards, clients) + outcome.success * speed)
 
-    def newcomers(self, name: str, count: int) -> Floats:
-        """Return zeros: clients that join were never asked and have no debt."""
-        return np.zeros((*self.batch, count))
-
 
 class CSUCBQ(CSUCB):
     """CS-UCB with a guaranteed rate for everyone, kept by debts.
@@ -116,6 +113,7 @@ class CSUCBQ(CSUCB):
 
     client_arrays = ("asks", "rewards", "debts")
     array_bounds: ClassVar[Bounds] = {**CSUCB.array_bounds, "debts": COUNT}
+    newcomer_values: ClassVar[dict[str, float]] = {**CSUCB.newcomer_values, "debts": 0.0}
 
     def __init__(
         self,

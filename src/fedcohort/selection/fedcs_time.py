@@ -15,12 +15,11 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort.arrays import Bools, Floats, Ints, pick, place
-from fedcohort.checks import check_int, check_positive
+from fedcohort.checks import check_positive
 from fedcohort.rng import RngLike
-from fedcohort.selection.availability import count_present
 from fedcohort.selection.base import BaseSelector
+from fedcohort.selection.candidates import check_candidates, choose_lowest
 from fedcohort.selection.protocol import Outcome
-from fedcohort.selection.random import draw_uniformly
 from fedcohort.selection.state import AMOUNT, COUNT, Bounds
 
 
@@ -59,6 +58,7 @@ class FedCSTime(BaseSelector):
     ranks_candidates: ClassVar[bool] = True
     client_arrays = ("waited", "answers")
     array_bounds: ClassVar[Bounds] = {"waited": AMOUNT, "answers": COUNT}
+    newcomer_values: ClassVar[dict[str, float]] = {"waited": 0.0, "answers": 0.0}
 
     def __init__(
         self,
@@ -71,26 +71,17 @@ class FedCSTime(BaseSelector):
     ) -> None:
         super().__init__(num_clients, cohort_size, rng=rng)
         self.deadline = check_positive("deadline", deadline)
-        if candidates is None:
-            candidates = min(-(-5 * cohort_size // 2), num_clients)
-        self.candidates = check_int("candidates", candidates, cohort_size, num_clients)
+        self.candidates = check_candidates(candidates, cohort_size, num_clients)
         self.waited: Floats = np.zeros(self.shape)
         self.answers: Floats = np.zeros(self.shape)
 
     def choose(self, round: int, size: int, present: Bools | None) -> tuple[Ints, Floats]:
         """Draw candidates and take the quickest; those too late come last, in random order."""
-        count = count_present(present, self.num_clients)
-        num_candidates = min(self.candidates, int(count.min()))
-        candidates = draw_uniformly(num_candidates, self.shape, present, self.rng)
-        if not size:
-            return candidates, np.empty(candidates.shape)
+        return choose_lowest(self, size, present, self._seconds_in_time)
 
-        times = pick(self.estimated_seconds(), candidates)
-        times = np.where(times <= self.deadline, times, np.inf)
-        quickest_first = np.argsort(times, axis=-1, kind="stable")
-        clients = np.sort(pick(candidates, quickest_first[..., :size]), axis=-1)
-        inclusion = np.broadcast_to((num_candidates / count)[..., None], clients.shape)
-        return clients, inclusion
+    def _seconds_in_time(self, clients: Ints) -> Floats:
+        times = pick(self.estimated_seconds(), clients)
+        return np.where(times <= self.deadline, times, np.inf)
 
     def estimated_seconds(self) -> Floats:
         """Return each client's estimated time [..., K]: 0 if unknown, inf without an answer."""
@@ -102,7 +93,3 @@ class FedCSTime(BaseSelector):
         clients = outcome.cohort.clients
         place(self.waited, clients, pick(self.waited, clients) + np.asarray(outcome.seconds))
         place(self.answers, clients, pick(self.answers, clients) + (outcome.success > 0))
-
-    def newcomers(self, name: str, count: int) -> Floats:
-        """Return zeros: clients that join were never asked."""
-        return np.zeros((*self.batch, count))

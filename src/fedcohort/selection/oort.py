@@ -77,6 +77,11 @@ class Oort(DrawnSelector):
     needs_data_sizes = True
     client_arrays = ("data_sizes", "losses", "last_rounds", "seconds")
     run_arrays = ("pace", "utility", "utility_before", "rounds_in_window")
+    newcomer_values: ClassVar[dict[str, float]] = {
+        "losses": np.inf,
+        "last_rounds": 1.0,
+        "seconds": 0.0,
+    }
     array_bounds: ClassVar[Bounds] = {
         "data_sizes": SIZES,
         "losses": (-LARGEST_FLOAT, np.inf),
@@ -176,13 +181,6 @@ class Oort(DrawnSelector):
 
         gained = np.where(is_heard, pick(self.data_sizes, clients) * loss, 0.0)
         self._set_pace(gained.sum(axis=-1))
-
-    def newcomers(self, name: str, count: int) -> Floats:
-        """Return the mean data size; otherwise what holds for clients never heard of."""
-        if name == "data_sizes":
-            return super().newcomers(name, count)
-        value = {"losses": np.inf, "last_rounds": 1.0, "seconds": 0.0}[name]
-        return np.full((*self.batch, count), value)
 
     def _time_factor(self) -> Floats:
         """Return (T / t)^penalty where a client takes longer than T, else 1, [..., K]."""

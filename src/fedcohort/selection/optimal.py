@@ -55,6 +55,7 @@ class OptimalSampling(DrawnSelector):
     needs_data_sizes = True
     client_arrays = ("data_sizes", "norms")
     array_bounds: ClassVar[Bounds] = {"data_sizes": SIZES, "norms": (0.0, np.inf)}
+    newcomer_values: ClassVar[dict[str, float]] = {"norms": np.inf}
 
     def __init__(
         self, num_clients: int, cohort_size: int, *, data_sizes: npt.ArrayLike, rng: RngLike
@@ -78,9 +79,3 @@ class OptimalSampling(DrawnSelector):
         clients = outcome.cohort.clients
         before = pick(self.norms, clients)
         place(self.norms, clients, np.where(outcome.success > 0, np.asarray(outcome.norm), before))
-
-    def newcomers(self, name: str, count: int) -> Floats:
-        """Return the mean data size, and infinite lengths: never heard of."""
-        if name == "data_sizes":
-            return super().newcomers(name, count)
-        return np.full((*self.batch, count), np.inf)

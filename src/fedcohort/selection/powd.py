@@ -12,12 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Bools, Floats, Ints, pick, place
-from fedcohort.checks import check_array, check_int
+from fedcohort.checks import check_array
 from fedcohort.rng import RngLike
-from fedcohort.selection.availability import count_present
 from fedcohort.selection.base import BaseSelector
+from fedcohort.selection.candidates import check_candidates, choose_lowest
 from fedcohort.selection.protocol import Outcome
-from fedcohort.selection.random import draw_uniformly
 
 LossProbe = Callable[[Ints], npt.ArrayLike]
 
@@ -59,11 +58,11 @@ class PowD(BaseSelector):
     ) -> None:
         super().__init__(num_clients, cohort_size, rng=rng)
         self.loss_of = loss_of
-        self.candidates = _check_candidates(candidates, cohort_size, num_clients)
+        self.candidates = check_candidates(candidates, cohort_size, num_clients)
 
     def choose(self, round: int, size: int, present: Bools | None) -> tuple[Ints, Floats]:
         """Draw candidates, probe their losses and take the highest."""
-        return _choose_highest_loss(self, size, present, self._probe)
+        return choose_lowest(self, size, present, lambda clients: -self._probe(clients))
 
     def _probe(self, clients: Ints) -> Floats:
         losses = self.loss_of(clients)
@@ -96,19 +95,18 @@ class LastLoss(BaseSelector):
     needs_losses = True
     ranks_candidates: ClassVar[bool] = True
     client_arrays = ("last_losses",)
+    newcomer_values: ClassVar[dict[str, float]] = {"last_losses": np.inf}
 
     def __init__(
         self, num_clients: int, cohort_size: int, *, rng: RngLike, candidates: int | None = None
     ) -> None:
         super().__init__(num_clients, cohort_size, rng=rng)
-        self.candidates = _check_candidates(candidates, cohort_size, num_clients)
+        self.candidates = check_candidates(candidates, cohort_size, num_clients)
         self.last_losses: Floats = np.full(self.shape, np.inf)  # inf: never reported
 
     def choose(self, round: int, size: int, present: Bools | None) -> tuple[Ints, Floats]:
         """Draw candidates and take the highest losses among those last reported."""
-        return _choose_highest_loss(
-            self, size, present, lambda clients: pick(self.last_losses, clients)
-        )
+        return choose_lowest(self, size, present, lambda clients: -pick(self.last_losses, clients))
 
     def learn(self, outcome: Outcome) -> None:
         """Remember the reported losses, but keep the last one where a client failed."""
@@ -116,37 +114,3 @@ class LastLoss(BaseSelector):
         before = pick(self.last_losses, clients)
         reported = np.asarray(outcome.loss)
         place(self.last_losses, clients, np.where(outcome.success > 0, reported, before))
-
-    def newcomers(self, name: str, count: int) -> Floats:
-        """Return infinite losses: clients that join have never reported one."""
-        return np.full((*self.batch, count), np.inf)
-
-
-def _check_candidates(candidates: int | None, cohort_size: int, num_clients: int) -> int | None:
-    if candidates is None:
-        return None
-    return check_int("candidates", candidates, cohort_size, num_clients)
-
-
-def _choose_highest_loss(
-    selector: PowD | LastLoss,
-    size: int,
-    present: Bools | None,
-    loss_of: Callable[[Ints], Floats],
-) -> tuple[Ints, Floats]:
-    """Return the k of d random candidates with the highest loss; the first drawn wins a tie.
-
-    The paper does not state d. By default it is 2.5 k, which is 50 in the paper's setting, and
-    fewer where fewer are present, the same number in all runs.
-    """
-    count = count_present(present, selector.num_clients)
-    wanted = selector.candidates or -(-5 * selector.cohort_size // 2)
-    num_candidates = min(wanted, int(count.min()))
-    candidates = draw_uniformly(num_candidates, selector.shape, present, selector.rng)
-    if not size:
-        return candidates, np.empty(candidates.shape)
-
-    highest_first = np.argsort(-loss_of(candidates), axis=-1, kind="stable")
-    clients = np.sort(pick(candidates, highest_first[..., :size]), axis=-1)
-    inclusion = np.broadcast_to((num_candidates / count)[..., None], clients.shape)
-    return clients, inclusion

@@ -63,6 +63,7 @@ class RBCSF(BaseSelector):
     needs_deadline = True
     client_arrays = ("asks", "times", "debts")
     array_bounds: ClassVar[Bounds] = {"asks": COUNT, "times": COUNT, "debts": COUNT}
+    newcomer_values: ClassVar[dict[str, float]] = {"asks": 0.0, "times": 0.0, "debts": 0.0}
 
     def __init__(
         self,
@@ -115,10 +116,6 @@ class RBCSF(BaseSelector):
 
         rate = self.quota * self.cohort_size / self.num_clients
         self.debts = grow_debts(self.debts, rate, clients)
-
-    def newcomers(self, name: str, count: int) -> Floats:
-        """Return zeros: clients that join were never asked and have no debt."""
-        return np.zeros((*self.batch, count))
 
     def _best_limit(self, times: Floats, debts: Floats, size: int) -> float:
         """Return the bound on the time of the best cohort; the smallest of equally good ones."""

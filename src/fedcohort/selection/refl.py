@@ -49,6 +49,7 @@ class REFL(BaseSelector):
 
     client_arrays = ("trials", "times_there")
     array_bounds: ClassVar[Bounds] = {"trials": COUNT, "times_there": COUNT}
+    newcomer_values: ClassVar[dict[str, float]] = {"trials": 0.0, "times_there": 0.0}
     in_flight = ("present",)
     present: Bools | None
 
@@ -78,10 +79,6 @@ class REFL(BaseSelector):
             return
         place(self.trials, clients, pick(self.trials, clients) + outcome.observed)
         place(self.times_there, clients, pick(self.times_there, clients) + outcome.success)
-
-    def newcomers(self, name: str, count: int) -> Floats:
-        """Return zeros: nothing is known of clients that join."""
-        return np.zeros((*self.batch, count))
 
     def check_in_flight(
         self, cohort: Cohort, in_flight: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]

@@ -45,7 +45,7 @@ class Federation:
         horizon: Number of rounds, for schemes whose quota or rate depends on it.
         success_rates: True success rates [K], for schemes that know them (FedCS).
         loss_of: Function that returns the losses of clients, for schemes that probe (pow-d).
-        candidates: Number of candidates of pow-d and rpow-d.
+        candidates: Number of candidates of pow-d, rpow-d and fedcs-time.
         eta: Learning rate of E3CS, or "auto".
         sampler: Name of the function in `SAMPLERS` with which E3CS draws.
         data_sizes: Number of training samples of each client [K] or [..., K], for schemes that

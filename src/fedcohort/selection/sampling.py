@@ -17,7 +17,6 @@ from math import isfinite
 import numpy as np
 
 from fedcohort.arrays import Bools, Floats, Ints, row_starts
-from fedcohort.checks import check_range
 from fedcohort.rng import Uniforms
 from fedcohort.selection.pivotal_lines import PivotalLine, PivotalLines
 
@@ -53,25 +52,6 @@ def systematic(p: Floats, rng: Uniforms, size: int | None = None) -> Ints:
     selected = split.certain
     selected.reshape(-1)[order.take(np.flatnonzero(is_drawn))] = True
     return _ids(selected, split.size)
-
-
-def systematic_at(p: Floats, start: float) -> Ints:
-    """Take the clients under the marks 1 - start, 2 - start, … in the order given.
-
-    Args:
-        p: Inclusion probabilities, shape [..., K].
-        start: Offset of the marks, in [0, 1); nothing else is left to chance.
-
-    Returns:
-        Client ids in ascending order, shape [..., k].
-
-    Raises:
-        ValueError: If p has no whole sum or a value out of bounds, or start is out of bounds.
-    """
-    split = _split(p)
-    check_range("start", start, 0.0, np.nextafter(1.0, 0.0))
-    is_drawn = _under_marks(split.rest, split.count, np.asarray(start))
-    return _ids(split.certain | is_drawn, split.size)
 
 
 def pivotal(p: Floats, rng: Uniforms, size: int | None = None) -> Ints:

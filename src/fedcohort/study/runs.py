@@ -196,14 +196,18 @@ def _curve_rows(block: Block, comparison: Comparison) -> list[Row]:
 
 
 def _add_rows(path: Path, rows: Sequence[Row], block: Block) -> None:
-    """Put the rows of a block in the place of those that a table has of it."""
+    """Put the rows of a block in the place of those that a table has of it.
+
+    Another process may add rows of its blocks: both wait for each other.
+    """
     own = (block.task, block.world, block.partition)
     kept = []
-    if path.exists():
-        for row in _read_rows(path):
-            if (row["dataset"], row["world"], row["partition"]) != own:
-                kept.append(row)
-    save_csv(path, [_rounded(row) for row in align_columns([*kept, *rows])])
+    with run_folder.locked(path.parent, waits=True):
+        if path.exists():
+            for row in _read_rows(path):
+                if (row["dataset"], row["world"], row["partition"]) != own:
+                    kept.append(row)
+        save_csv(path, [_rounded(row) for row in align_columns([*kept, *rows])])
 
 
 def _rounded(row: Row) -> Row:

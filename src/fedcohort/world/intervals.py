@@ -15,6 +15,7 @@ from fedcohort.arrays import Bools, Floats, Ints
 from fedcohort.checks import MAX_COUNT, check_int, check_positive, parse_number
 from fedcohort.files import check_file
 from fedcohort.memory import check_memory
+from fedcohort.world.options import shortest
 from fedcohort.world.trace import read_lines
 
 COLUMNS = ("client", "on", "off")
@@ -87,7 +88,7 @@ def write_intervals(path: Path, intervals: Intervals) -> None:
     lines = [",".join(COLUMNS)]
     columns = (intervals.client.tolist(), intervals.on.tolist(), intervals.off.tolist())
     for client, on, off in zip(*columns, strict=True):
-        lines.append(f"{client},{_shortest(on)},{_shortest(off)}")
+        lines.append(f"{client},{shortest(on)},{shortest(off)}")
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -225,7 +226,3 @@ def _fill(client: Ints, first: Ints, end: Ints, rounds: int, num_clients: int) -
     np.add.at(steps, (np.minimum(first, rounds), client), 1)
     np.add.at(steps, (np.minimum(np.maximum(end, first), rounds), client), -1)
     return np.asarray(np.cumsum(steps, axis=0, dtype=np.int8)[:rounds] > 0)
-
-
-def _shortest(value: float) -> str:
-    return repr(value).removesuffix(".0")

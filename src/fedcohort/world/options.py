@@ -115,10 +115,11 @@ def format_options(values: Mapping[str, float]) -> tuple[str, ...]:
         >>> format_options({"failure": 0.1, "off": 20.0})
         ('failure=0.1', 'off=20')
     """
-    return tuple(f"{name}={_shortest(value)}" for name, value in values.items())
+    return tuple(f"{name}={shortest(value)}" for name, value in values.items())
 
 
-def _shortest(value: float) -> str:
+def shortest(value: float) -> str:
+    """Return a number as the shortest text that reads back as the same number."""
     return repr(value).removesuffix(".0")
 
 

@@ -21,7 +21,7 @@ def dirichlet(
     rng: np.random.Generator,
     *,
     alpha: float = 0.5,
-    min_size: int = 10,
+    min_size: int | None = None,
     samples_per_client: int | None = None,
 ) -> list[Ints]:
     """Divide each label by proportions from a Dirichlet distribution.
@@ -33,7 +33,8 @@ def dirichlet(
         num_clients: Number of clients, K.
         rng: Generator that draws the proportions.
         alpha: Concentration. A small one gives each client few labels, a large one nearly iid.
-        min_size: Number of samples that every client must get.
+        min_size: Number of samples that every client must get. None stands for a quarter of the
+            mean, at least 1 and at most 10: more is hardly ever drawn for everyone.
         samples_per_client: Mean number of samples of a client, since their sizes differ. None
             divides all samples.
 
@@ -54,7 +55,10 @@ def dirichlet(
     labels = check_nonempty_labels(labels)
     check_positive("alpha", alpha)
     total = int(client_sizes(len(labels), num_clients, samples_per_client).sum())
-    check_int("min_size", min_size, 1, total // num_clients)
+    mean = total // num_clients
+    if min_size is None:
+        min_size = min(10, max(1, mean // 4))
+    check_int("min_size", min_size, 1, mean)
 
     dealt = rng.permutation(len(labels))[:total]
     ordered = sort_by_label(dealt, labels)

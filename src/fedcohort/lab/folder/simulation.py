@@ -5,17 +5,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fedcohort.files import (
-    atomic_write,
-    load_arrays,
-    read_json_table,
-    save_arrays,
-    write_json,
-)
+from fedcohort.files import load_arrays, read_json_table, save_arrays, write_json
 from fedcohort.lab.folder.comparison import has_comparison
 from fedcohort.lab.folder.flower import has_flower_run
 from fedcohort.lab.folder.reproduction import has_reproduction
 from fedcohort.lab.folder.shared import (
+    ALLOCATIONS,
+    ENVIRONMENT,
+    SOURCES,
     Arrays,
     discard_allocations,
     find_difference,
@@ -36,7 +33,8 @@ def holds_simulation(folder: Path, settings: Mapping[str, Any]) -> bool:
     """Return whether a folder holds the finished simulation of these settings."""
     if not has_simulation(folder):
         return False
-    return read_simulation_settings(folder) == _as_stored(settings)
+    stored = comparable_settings(read_simulation_settings(folder))
+    return stored == comparable_settings(settings)
 
 
 def check_simulation_folder(
@@ -65,10 +63,11 @@ def check_simulation_folder(
     if overwrite:
         return
     if not has_simulation(folder):
-        if not may_hold_others:
+        if not may_hold_others and not _holds_unfinished(folder):
             check_empty(folder)
         return
-    difference = find_difference(_as_stored(settings), read_simulation_settings(folder))
+    found = comparable_settings(read_simulation_settings(folder))
+    difference = find_difference(comparable_settings(settings), found)
     if difference is not None:
         name, stored, wanted = difference
         raise ValueError(
@@ -77,10 +76,25 @@ def check_simulation_folder(
         )
 
 
-def _as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings as they come back from a file."""
-    stored: dict[str, Any] = json.loads(json.dumps(settings))
-    return stored
+def _holds_unfinished(folder: Path) -> bool:
+    """Return whether a folder holds nothing but what a simulation wrote before it was killed."""
+    if not (folder / ENVIRONMENT).exists():  # It is written first.
+        return False
+    own = {ENVIRONMENT, ALLOCATIONS, SOURCES, SIMULATION_RESULTS}
+    return own.issuperset(path.name for path in folder.iterdir())
+
+
+def comparable_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as JSON stores them, without the version: a release changes no setting."""
+    values: dict[str, Any] = json.loads(json.dumps(settings))
+    values.pop("version", None)
+    return values
+
+
+def discard_simulation(folder: Path) -> None:
+    """Remove the settings of a simulation, without which it is unfinished, and allocations."""
+    (folder / SIMULATION_SETTINGS).unlink(missing_ok=True)
+    discard_allocations(folder)
 
 
 def save_simulation(
@@ -89,9 +103,11 @@ def save_simulation(
     arrays: Arrays,
     sources: Mapping[str, str] | None = None,
 ) -> None:
-    """Write the settings and the results of a simulation, and the digests of its sources."""
+    """Write the digests of a simulation's sources, its results and, last, its settings.
+
+    With its settings a folder counts as finished, so everything else is written before.
+    """
     (folder / SIMULATION_SETTINGS).unlink(missing_ok=True)
-    discard_allocations(folder)  # those of the selectors that were here before
     write_sources(folder, sources or {})
     save_arrays(folder / SIMULATION_RESULTS, arrays)
     write_json(folder / SIMULATION_SETTINGS, settings)
@@ -105,10 +121,3 @@ def read_simulation_settings(folder: Path) -> dict[str, Any]:
 def load_simulation_results(folder: Path) -> Arrays:
     """Return the results of a simulation as named arrays."""
     return load_arrays(folder / SIMULATION_RESULTS)
-
-
-def copy_simulation(source: Path, target: Path) -> None:
-    """Copy the settings and the results of a simulation."""
-    for name in (SIMULATION_RESULTS, SIMULATION_SETTINGS):
-        with atomic_write(target / name) as draft:
-            draft.write_bytes((source / name).read_bytes())

@@ -1,29 +1,28 @@
 """What a run found, in sentences: which scheme was first, which was best, at what cost.
 
-Schemes are compared seed by seed, because runs with the same seed meet the same failures. The
-p-values are corrected for all schemes that the first one is compared with. A sentence says when
-the seeds do not allow a conclusion.
+A sentence says when the seeds do not allow a conclusion.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from fedcohort.arrays import Floats
 from fedcohort.metrics import gap
-from fedcohort.reports.candidates import (
-    LEVEL,
-    BySeed,
-    differences,
-    known_by_seed,
-    paired_differences,
-)
+from fedcohort.reports.candidates import BySeed, known_by_seed, paired_differences
 from fedcohort.reports.findings import Findings, Scheme
-from fedcohort.reports.words import exact_percent, listed, mean_with_sd, percent
-from fedcohort.statistics import estimate, mean_of_known
-
-ByScheme: TypeAlias = Mapping[str, BySeed]
+from fedcohort.reports.html.seed_values import (
+    ByScheme,
+    all_equal,
+    by_scheme,
+    compare,
+    highest_first,
+    in_words,
+    seed_mean,
+    told_apart,
+)
+from fedcohort.reports.words import exact_percent, listed, percent
+from fedcohort.statistics import mean_of_known
 
 FAIRNESS = "Fairness (Jain's index, 1 if all clients are asked equally often)"
 
@@ -85,12 +84,12 @@ def describe_schemes(
         class_rates: How often the clients of each class answer.
     """
     sentences = []
-    final_accuracy = _by_scheme(schemes, lambda scheme: scheme.final_accuracy)
+    final_accuracy = by_scheme(schemes, lambda scheme: scheme.final_accuracy)
     if final_accuracy:
         sentences += [_first_at_target(schemes, targets), _highest_accuracy(final_accuracy)]
     sentences.append(_left_out(schemes, class_rates))
-    sentences.append(_success(_by_scheme(schemes, lambda scheme: scheme.success)))
-    fairness = _by_scheme(schemes, lambda scheme: scheme.fairness)
+    sentences.append(_success(by_scheme(schemes, lambda scheme: scheme.success)))
+    fairness = by_scheme(schemes, lambda scheme: scheme.fairness)
     if fairness:
         sentences.append(_fairness(fairness))
     return [sentence for sentence in sentences if sentence]
@@ -107,7 +106,7 @@ def _first_at_target(schemes: Mapping[str, Scheme], targets: Sequence[float]) ->
     else:
         return f"No scheme reached {exact_percent(targets[0])} accuracy in every run."
 
-    order = sorted(reached, key=lambda name: _mean(reached[name]))
+    order = sorted(reached, key=lambda name: seed_mean(reached[name]))
     best = order[0]
     winners = [name for name in order if reached[name] == reached[best]]
     followers = [name for name in order if name not in winners]
@@ -116,7 +115,7 @@ def _first_at_target(schemes: Mapping[str, Scheme], targets: Sequence[float]) ->
         if scheme.accuracy is not None and name not in reached:
             failed.append(name)
 
-    rounds = _in_words(reached[best], digits=1)
+    rounds = in_words(reached[best], digits=1)
     who = listed(winners)
     if len(winners) > 1:
         who += ", equal in every run,"
@@ -126,9 +125,9 @@ def _first_at_target(schemes: Mapping[str, Scheme], targets: Sequence[float]) ->
     text += f" first, after {rounds} rounds."
     if followers:
         later = reached[followers[0]]
-        rounds = _in_words(later, digits=1)
-        told_apart = _told_apart(reached[best], {name: reached[name] for name in followers})
-        comparison = _compare(later, reached[best], followers[0] in told_apart)
+        rounds = in_words(later, digits=1)
+        apart = told_apart(reached[best], {name: reached[name] for name in followers})
+        comparison = compare(later, reached[best], followers[0] in apart)
         text += f" {followers[0]} was next, after {rounds} rounds ({comparison})."
     if failed:
         text += f" Not every run of {listed(failed)} reached it."
@@ -137,7 +136,7 @@ def _first_at_target(schemes: Mapping[str, Scheme], targets: Sequence[float]) ->
 
 def _rounds_to_target(schemes: Mapping[str, Scheme], target: float) -> dict[str, BySeed]:
     """Return the rounds to a target, for the schemes that reached it in all their runs."""
-    rounds = _by_scheme(schemes, lambda scheme: scheme.rounds_to(target))
+    rounds = by_scheme(schemes, lambda scheme: scheme.rounds_to(target))
     reached = {}
     for name, by_seed in rounds.items():
         if len(by_seed) == len(schemes[name].seeds):
@@ -146,24 +145,24 @@ def _rounds_to_target(schemes: Mapping[str, Scheme], target: float) -> dict[str,
 
 
 def _highest_accuracy(final_accuracy: ByScheme) -> str:
-    best, *others = _highest_first(final_accuracy)
+    best, *others = highest_first(final_accuracy)
     highest = final_accuracy[best]
-    if others and _all_equal(final_accuracy):
-        return f"Every scheme ends at the same accuracy, {_in_words(highest)}."
+    if others and all_equal(final_accuracy):
+        return f"Every scheme ends at the same accuracy, {in_words(highest)}."
 
     if not others:
-        return f"The final accuracy of {best} is {_in_words(highest)}."
+        return f"The final accuracy of {best} is {in_words(highest)}."
 
-    text = f"{best} has the highest final accuracy, {_in_words(highest)}."
+    text = f"{best} has the highest final accuracy, {in_words(highest)}."
     second = final_accuracy[others[0]]
-    told_apart = _told_apart(highest, {name: final_accuracy[name] for name in others})
-    comparison = _compare(highest, second, others[0] in told_apart)
-    text += f" {others[0]} follows with {_in_words(second)} ({comparison})."
-    if others[0] not in told_apart:
+    apart = told_apart(highest, {name: final_accuracy[name] for name in others})
+    comparison = compare(highest, second, others[0] in apart)
+    text += f" {others[0]} follows with {in_words(second)} ({comparison})."
+    if others[0] not in apart:
         also_close = []
         for name in others[1:]:
             several_seeds = len(paired_differences(highest, final_accuracy[name])) > 1
-            if several_seeds and name not in told_apart:
+            if several_seeds and name not in apart:
                 also_close.append(name)
         if also_close:
             text += f" The seeds cannot tell {best} from {listed(also_close, 'or')} either."
@@ -208,98 +207,43 @@ def _worst_served(
     if not lowest_by_seed:
         return ""
 
-    *others, lowest = _highest_first(lowest_by_seed)
+    *others, lowest = highest_first(lowest_by_seed)
     points = 100 * float(gap(means[lowest]))
     which = str(place[lowest]) if names is None else names[place[lowest]]
     text = (
-        f"{lowest} leaves its worst {part}, {which}, at {_in_words(lowest_by_seed[lowest])} "
+        f"{lowest} leaves its worst {part}, {which}, at {in_words(lowest_by_seed[lowest])} "
         f"accuracy, {points:.1f} points behind its best {part}."
     )
     if not others:
         return text
     other = "random" if "random" in others else others[0]
-    told_apart = _told_apart(
-        lowest_by_seed[lowest], {name: lowest_by_seed[name] for name in others}
-    )
-    comparison = _compare(lowest_by_seed[other], lowest_by_seed[lowest], other in told_apart)
-    accuracy_in_words = _in_words(lowest_by_seed[other])
+    apart = told_apart(lowest_by_seed[lowest], {name: lowest_by_seed[name] for name in others})
+    comparison = compare(lowest_by_seed[other], lowest_by_seed[lowest], other in apart)
+    accuracy_in_words = in_words(lowest_by_seed[other])
     return f"{text} The worst {part} of {other} is at {accuracy_in_words} ({comparison})."
 
 
 def _success(success: ByScheme) -> str:
-    best, *others = _highest_first(success)
-    highest = _in_words(success[best])
+    best, *others = highest_first(success)
+    highest = in_words(success[best])
     if not others:
         return f"The success ratio of {best} is {highest}."
-    if _all_equal(success):
+    if all_equal(success):
         return f"The success ratio is the same under every scheme: {highest}."
 
     text = f"{best} has the highest success ratio, {highest}."
     if "random" in others:
-        return f"{text} Random selection has {_in_words(success['random'])}."
-    return f"{text} {others[-1]} has the lowest, {_in_words(success[others[-1]])}."
+        return f"{text} Random selection has {in_words(success['random'])}."
+    return f"{text} {others[-1]} has the lowest, {in_words(success[others[-1]])}."
 
 
 def _fairness(fairness: ByScheme) -> str:
-    best, *others = _highest_first(fairness)
-    highest = _in_words(fairness[best])
+    best, *others = highest_first(fairness)
+    highest = in_words(fairness[best])
     if not others:
         return f"{FAIRNESS} is {highest}."
-    if _all_equal(fairness):
+    if all_equal(fairness):
         return f"{FAIRNESS} is the same under every scheme: {highest}."
     worst = others[-1]
-    lowest = _in_words(fairness[worst])
+    lowest = in_words(fairness[worst])
     return f"{FAIRNESS} is highest under {best}, {highest}, and lowest under {worst}, {lowest}."
-
-
-def _by_scheme(
-    schemes: Mapping[str, Scheme], quantity: Callable[[Scheme], Floats | None]
-) -> ByScheme:
-    """Return a quantity by scheme and seed, without what is not known."""
-    found: dict[str, BySeed] = {}
-    for name, scheme in schemes.items():
-        by_seed = known_by_seed(scheme, quantity(scheme))
-        if by_seed:
-            found[name] = by_seed
-    return found
-
-
-def _highest_first(values: ByScheme) -> list[str]:
-    return sorted(values, key=lambda name: -_mean(values[name]))
-
-
-def _mean(values: BySeed) -> float:
-    return sum(values.values()) / len(values)
-
-
-def _in_words(values: BySeed, digits: int = 3) -> str:
-    return mean_with_sd(np.array(list(values.values())), digits)
-
-
-def _all_equal(values: ByScheme) -> bool:
-    """Return whether all schemes have the same value in every run."""
-    first, *others = values.values()
-    return all(first == other for other in others)
-
-
-def _compare(more: BySeed, less: BySeed, is_told_apart: bool) -> str:
-    """Say whether the difference between two schemes is larger than chance explains."""
-    difference = estimate(paired_differences(more, less))
-    if difference.runs == 0:
-        return "not compared, because they have no seed in common"
-    if difference.runs == 1:
-        return "one seed, so the difference may be chance"
-    if difference.error == 0:
-        return "the same difference in every run" if difference.mean else "the same in every run"
-    if is_told_apart:
-        return "a difference beyond the spread over seeds"
-    return "a difference within the spread over seeds"
-
-
-def _told_apart(one: BySeed, others: ByScheme) -> set[str]:
-    """Return the schemes that the seeds can tell from one of them.
-
-    Seeds that agree exactly show no spread, so they decide nothing.
-    """
-    found = differences({name: (one, values) for name, values in others.items()})
-    return {name for name, difference in found.items() if difference.p_value < LEVEL}
