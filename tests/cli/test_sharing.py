@@ -94,6 +94,40 @@ def _one_process(monkeypatch):
 
 
 @pytest.mark.usefixtures("_one_process")
+@pytest.mark.parametrize("first", [(), ("--devices=cpu,cpu",)])
+def test_devices_overwrite_a_run_and_leave_other_files(fedcohort, first):
+    assert fedcohort(*COMPARE, *first)[0] == 0
+    Path("out/notes.txt").write_text("mine")
+    again = (*COMPARE, "--rounds=3", "--devices=cpu,cpu")
+    code, out, _ = fedcohort(*again, "--overwrite", "--json")
+    assert code == 0
+    assert json.loads(out)["settings"]["rounds"] == 3
+    assert Path("out/notes.txt").read_text() == "mine"
+    _, shown, _ = fedcohort(*again, "--json")  # A finished run is only shown.
+    assert rows(shown) == [pytest.approx(row, nan_ok=True) for row in rows(out)]
+
+
+@pytest.mark.usefixtures("_one_process")
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--devices=cpu,cpu,cpu"], "devices must be at most as many as seeds, 2, got 3"),
+        (["--ray=127.0.0.1:1"], "ray must be the address of a running cluster"),
+        (["--devices=cpu,cpu", "--dataset=none.npz"], "none.npz cannot be read"),
+        (["--devices=cpu,cpu", "--samples-per-client=9999"], "samples_per_client must add up"),
+        (["--devices=cpu,cpu", "--model=emnist-cnn"], "model must fit samples of shape"),
+    ],
+)
+def test_a_run_is_kept_if_the_one_to_replace_it_cannot_begin(fedcohort, flags, message):
+    assert fedcohort(*COMPARE)[0] == 0
+    before = {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
+    code, _, err = fedcohort(*COMPARE, *flags, "--overwrite")
+    assert code == 2
+    assert message in err
+    assert {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.usefixtures("_one_process")
 def test_a_reproduction_shares_its_seeds(fedcohort):
     command = ("reproduce", "table3", "--dataset=digits", "--rounds=2", "--seeds=2")
     command += ("--selectors=random", "--mus=0")

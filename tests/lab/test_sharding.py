@@ -243,6 +243,15 @@ def test_to_overwrite_discards_the_shards_too(copy):
     assert not (copy / "shards").exists()
 
 
+def test_discarded_shards_take_their_damaged_checkpoints_with_them(copy):
+    checkpoint = copy / "shards" / "2-of-2" / run_folder.CHECKPOINT
+    checkpoint.write_bytes(b"damaged")
+    run_shard(CONFIG, copy, Shard(2, 2), resume=True, from_previous=True)
+    assert list(checkpoint.parent.glob("checkpoint.damaged-*"))
+    run_folder.discard_shards(copy)
+    assert not (copy / "shards").exists()
+
+
 @pytest.mark.slow
 def test_a_killed_process_ends_all_and_the_same_command_goes_on(tmp_path):
     config = replace(CONFIG, checkpoint_every=1, rounds=12)
