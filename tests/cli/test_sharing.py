@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import re
 import signal
 import sys
 from pathlib import Path
@@ -29,6 +30,8 @@ def rows(out):
     [
         (["--devices=cpu,cpu,cpu"], "devices must be at most as many as seeds, 2, got 3"),
         (["--devices="], "devices must be comma-separated"),
+        (["--devices=cpu,"], "devices must be cpu, cuda or cuda:N each, got ''"),
+        (["--devices=cpu,,cpu"], "devices must be cpu, cuda or cuda:N each, got ''"),
         (["--devices=gpu"], "devices must be cpu, cuda or cuda:N each, got 'gpu'"),
         (["--devices=cpu", "--device=cpu"], "device must not be given with --devices, got 'cpu'"),
         (["--devices=cpu", "--shard=1/2"], "shard must be given without devices, got both"),
@@ -56,6 +59,28 @@ def test_other_commands_refuse_the_same_mistakes(fedcohort, command):
         assert code == 2
         assert err.startswith(f"error: {flag.partition('=')[0].strip('-')} must be")
     assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--devices=cpu,cpu"], "devices must not be given for figure3 alone, .* got cpu,cpu"),
+        (["--ray=auto"], "ray must not be given for figure3 alone, .* got auto"),
+        (["--shard=1/2"], "shard must not be given for figure3 alone, .* got 1/2"),
+    ],
+)
+def test_a_simulation_has_no_seeds_to_share(fedcohort, flags, message):
+    code, _, err = fedcohort("reproduce", "figure3", *flags, "--out=out")
+    assert code == 2
+    assert re.match(f"error: {message}\n", err)
+    assert not Path("out").exists()
+
+
+def test_a_flag_that_does_not_go_with_sharing_is_named_as_it_is_typed(fedcohort):
+    _, _, err = fedcohort("study", "volatility", "--from=tables", "--shard=1/2")
+    assert err == "error: from must not be given where the seeds are shared, got tables\n"
+    _, _, err = fedcohort("reproduce", "table3", "--json", "--shard=1/2")
+    assert err == "error: json must not be given where the seeds are shared, got True\n"
 
 
 def test_shards_are_merged_by_the_same_command_without_the_flag(fedcohort):

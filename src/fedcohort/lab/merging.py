@@ -95,7 +95,8 @@ def _check_settings(
     shards: Folders, configs: Configs, config: ComparisonConfig | None
 ) -> ComparisonConfig:
     """Return the settings of the whole comparison; shards of others are refused."""
-    whole = config or join_configs(list(configs.values()))
+    joined = join_configs(list(configs.values()))
+    whole = config or joined
     seeds: dict[int, Path] = {}
     for shard, part in configs.items():
         path = shards[shard]
@@ -107,6 +108,8 @@ def _check_settings(
         seeds[part.first_seed] = path
         differences = describe_differences(part, shard_config(whole, shard))
         if differences:
+            # Of the whole comparison if possible: nobody asked for the seeds of a shard.
+            differences = describe_differences(joined, whole) or differences
             raise ValueError(
                 f"{path} must be shard {shard} of the same settings, got {differences}"
             )

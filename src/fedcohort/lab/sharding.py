@@ -10,12 +10,12 @@ from fedcohort.data import Dataset, load
 from fedcohort.files import check_folder
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.comparison import run_comparison
-from fedcohort.lab.comparison_folder import Comparison, read_config
+from fedcohort.lab.comparison_folder import Comparison
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.devices import Job, parse_devices, run_on_devices
-from fedcohort.lab.merging import join_configs
 from fedcohort.lab.ray_shards import cluster_slots, connected, run_on_ray
-from fedcohort.lab.shards import Shard, check_count, describe_differences, shard_config
+from fedcohort.lab.shard_checks import check_shards, read_whole_config
+from fedcohort.lab.shards import Shard, check_count, shard_config
 from fedcohort.lab.simulation import Progress
 
 MakeWork = Callable[[Shard], Callable[..., object]]
@@ -34,6 +34,14 @@ class Workers:
     devices: tuple[str, ...]
     ray: str | None
     device: str
+
+    @property
+    def name(self) -> str:
+        """Name of the argument that they were given by."""
+        return "devices" if self.ray is None else "ray"
+
+    def __str__(self) -> str:
+        return self.ray or ",".join(self.devices)
 
     @staticmethod
     def on_devices(devices: Sequence[str]) -> "Workers":
@@ -147,71 +155,6 @@ def _train_one(config: ComparisonConfig, folder: Path, shard: Shard, **options: 
     return run_comparison(shard_config(config, shard), own, **options)
 
 
-def check_shards(
-    config: ComparisonConfig | None, folder: Path, count: int | None = None
-) -> ComparisonConfig:
-    """Refuse a folder that cannot take shards of these settings; return the settings.
-
-    Args:
-        config: The settings of the whole comparison. None takes those of the folder's shards.
-        folder: The folder of the whole comparison.
-        count: How many shards there are to be; None for as many as there are.
-
-    Raises:
-        ValueError: If the folder holds something else, or shards of other settings or of
-            another number.
-    """
-    check_folder("out", folder)
-    found = run_folder.find_shards(folder)
-    if run_folder.has_comparison(folder) and not found:
-        raise ValueError(
-            f"out must not hold a run that has no shards, got {folder}; "
-            "choose another, or go on without --shard, --devices and --ray"
-        )
-    if not found and folder.is_dir():
-        others = [path.name for path in folder.iterdir() if path.name != run_folder.SHARDS]
-        if others:
-            raise ValueError(
-                f"out must be a new or empty folder, got {folder}; "
-                "choose another, or add --overwrite to --devices or --ray"
-            )
-    counts = sorted({there for _, there in found})
-    if len(counts) > 1 or (count is not None and counts not in ([], [count])):
-        words = " and ".join(map(str, counts))
-        raise ValueError(
-            f"shards must be {words} in number, as those in {folder} are, got {count or counts}; "
-            "choose another folder"
-        )
-    if config is None:
-        config = _read_whole(folder)
-    for (number, there), path in found.items():
-        if run_folder.has_comparison(path):
-            differences = describe_differences(
-                shard_config(config, Shard(number, there)), read_config(path)
-            )
-            if differences:
-                raise ValueError(
-                    f"settings must be those of the shards in {folder}, got {differences}; "
-                    "choose another folder"
-                )
-    return config
-
-
-def _read_whole(folder: Path) -> ComparisonConfig:
-    """Return the settings of the comparison whose shards a folder holds; the defaults if none."""
-    if run_folder.has_comparison(folder):
-        return read_config(folder)
-    found = run_folder.find_shards(folder)
-    configs = []
-    for (_, count), path in found.items():
-        if len(found) < count or not run_folder.has_comparison(path):
-            raise ValueError(
-                f"settings must be given to go on in {folder}, got none, and not all shards there"
-            )
-        configs.append(read_config(path))
-    return join_configs(configs) if configs else ComparisonConfig()
-
-
 def run_sharded(
     config: ComparisonConfig | None,
     folder: Path,
@@ -245,7 +188,7 @@ def run_sharded(
     check_folder("out", folder)
     with run_folder.locked(folder):
         if overwrite:
-            config = config or _read_whole(folder)
+            config = config or read_whole_config(folder)
         else:
             config = check_shards(config, folder)
             if run_folder.has_unmerged_shards(folder) and not resume:

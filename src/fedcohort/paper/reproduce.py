@@ -97,11 +97,10 @@ def run(
         deadline = monotonic() + 60 * check_positive("time_budget", minutes)
     if stop_at is not None:
         check_int("stop_at", stop_at, 1)
-    overrides = check_request(chosen, out, overrides)
-
     trained = trained_artefacts(chosen)
     if workers is not None:
-        check_trained(trained, chosen)
+        check_trained(trained, chosen, workers.name, workers)
+    overrides = check_request(chosen, out, overrides)
     simulations = _simulate(chosen, out, overrides, overwrite, on_progress)
 
     if not trained:
@@ -163,7 +162,7 @@ def train_shard(
     """
     chosen = choose(names)
     trained = trained_artefacts(chosen)
-    check_trained(trained, chosen)
+    check_trained(trained, chosen, "shard", shard)
     deadline = inf
     if minutes is not None:
         deadline = monotonic() + 60 * check_positive("time_budget", minutes)
