@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import re
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -116,6 +117,46 @@ def _one_process(monkeypatch):
             assert perform(work, on_progress) == ""
 
     monkeypatch.setattr(sharding, "run_on_devices", train)
+
+
+STUDY = (
+    "study", "volatility", "--rounds=2", "--seeds=2", "--worlds=labels", "--partitions=iid",
+    "--selectors=random", "--aggregations=normalised,fedvarp", "--out=out",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("command", "folder"),
+    [((*COMPARE, "--checkpoint-every=1"), "out"), (STUDY, "out/runs/digits-labels-iid")],
+)
+def test_the_message_about_a_damaged_shard_names_a_command_that_mends_it(
+    fedcohort, command, folder
+):
+    for number in (1, 2):
+        assert fedcohort(*command, f"--shard={number}/2")[0] == 0
+    checkpoint = Path(folder, "shards", "2-of-2", "checkpoint.safetensors")
+    checkpoint.write_bytes(b"damaged")
+    code, _, err = fedcohort(*command)
+    assert code == 2
+    advised = re.search("finish the shard with `fedcohort (.*)`, then merge", err)[1]
+    assert advised == f"compare --out {folder} --shard 2/2 --resume --from-previous"
+    assert fedcohort(*advised.split())[0] == 0
+    assert fedcohort(*command)[0] == 0
+
+
+def test_a_damaged_shard_without_a_good_checkpoint_is_trained_again(fedcohort):
+    for number in (1, 2):
+        assert fedcohort(*COMPARE, f"--shard={number}/2")[0] == 0
+    shard = Path("out/shards/2-of-2")
+    for name in ("checkpoint.safetensors", "checkpoint.previous.safetensors"):
+        (shard / name).write_bytes(b"damaged")
+    code, _, err = fedcohort(*COMPARE)
+    assert code == 2
+    advice = "move out/shards/2-of-2 away and train shard 2/2 again with --shard 2/2, then merge\n"
+    assert err.endswith(f"; {advice}")
+    shutil.move(shard, "away")
+    assert fedcohort(*COMPARE, "--shard=2/2")[0] == 0
+    assert fedcohort(*COMPARE)[0] == 0
 
 
 @pytest.mark.usefixtures("_one_process")
