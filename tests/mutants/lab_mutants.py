@@ -226,4 +226,11 @@ MUTANTS = (
         "shows_mu=True,",
         ("tests/lab/test_summary.py", "tests/lab/test_comparison.py"),
     ),
+    Mutant(
+        "devices discard a run although the new one cannot begin",
+        "lab/sharding.py",
+        "    Trial(shard_config(settings, Shard(1, count)), dataset, folder)\n",
+        "",
+        ("tests/cli/test_sharing.py",),
+    ),
 )
