@@ -6,13 +6,14 @@ n and better ("higher" or "lower"). A row that could not be measured has n = 0 a
 """
 
 import json
+import tempfile
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from fedcohort.bench.measurement import Row
-from fedcohort.files import atomic_write
+from fedcohort.files import atomic_write, check_folder
 from fedcohort.reports.markup import as_markdown
 from fedcohort.reports.words import format_value
 
@@ -47,12 +48,31 @@ def write_record(path: Path, record: Record, overwrite: bool = False) -> None:
 
 
 def check_target(path: Path, date: str, overwrite: bool) -> None:
-    """Refuse to replace the record of another date, or a file that is no record."""
+    """Refuse to replace the record of another date, or a file that is no record.
+
+    A place where no file can be written is refused, too. The folder is created if needed.
+    """
+    try:
+        _try_to_write(path)
+    except OSError as error:
+        raise ValueError(
+            f"out must be a file that can be written, got {path}: {error.strerror}"
+        ) from None
+    if path.is_dir():
+        raise ValueError(f"out must be a file that can be written, got the folder {path}")
     if overwrite or not path.exists():
         return
     there = read_record(path)["date"]
     if there != date:
         raise ValueError(f"{path} must be new or of {date}, got a record of {there}")
+
+
+def _try_to_write(path: Path) -> None:
+    """Create a file beside the target, with a name as long as that of its draft; remove it."""
+    check_folder("the folder of out", path.parent)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix):
+        pass
 
 
 def read_record(path: Path) -> Record:
@@ -221,7 +241,7 @@ def as_page(records: Mapping[str, Record]) -> str:
     """Return the page of records: a section for each, with a table for each suite.
 
     Args:
-        records: Records by the name of their file.
+        records: Records by the path of their file.
     """
     parts = [
         "# Latest measurements",
@@ -236,7 +256,7 @@ def as_page(records: Mapping[str, Record]) -> str:
             f"- Date: {record['date']}\n- Command: `{record['command']}`\n"
             f"- Machine: {record['machine']}\n- Commit: `{record['commit']}`\n"
             f"- Load average at the end: {load}\n"
-            f"- Record: `benchmarks/records/{file}`",
+            f"- Record: `{file}`",
         ]
         for name, suite in record["suites"].items():
             parts += [f"### {name}", suite["about"], as_markdown(suite["rows"]).strip()]

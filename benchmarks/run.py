@@ -142,18 +142,33 @@ def perform(options: argparse.Namespace) -> int:
 
 def draw_page(options: argparse.Namespace) -> Record:
     """Write the page of stored records and return the last of them."""
-    given = {"SUITE": options.suites, "--quick": options.quick, "--out": options.out}
+    given = {
+        "SUITE": options.suites,
+        "--quick": options.quick,
+        "--out": options.out,
+        "--overwrite": options.overwrite,
+    }
     others = [f"{name} {value}" for name, value in given.items() if value]
     if others:
         raise ValueError(
-            "--page must stand without SUITE, --quick and --out, because it measures nothing, "
-            f"got {', '.join(others)}"
+            "--page must stand without SUITE, --quick, --out and --overwrite, because it measures "
+            f"nothing, got {', '.join(others)}"
         )
-    records = {path.name: read_record(path) for path in find_records(options.page)}
+    records = {}
+    for path in find_records(options.page):
+        records[path_in_project(path)] = read_record(path)
     with atomic_write(PAGE) as draft:
         draft.write_text(as_page(records), encoding="utf-8")
     print(f"Wrote {PAGE}")
     return list(records.values())[-1]
+
+
+def path_in_project(path: Path) -> str:
+    """Return a path as seen from the folder of the project; outside of it, the whole path."""
+    path = path.resolve()
+    if path.is_relative_to(ROOT.resolve()):
+        path = path.relative_to(ROOT.resolve())
+    return path.as_posix()
 
 
 def measure_and_write(options: argparse.Namespace) -> Record:

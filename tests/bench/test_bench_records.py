@@ -194,14 +194,14 @@ def test_a_file_without_json_or_no_file_is_refused(records, tmp_path):
 
 def test_the_page_has_date_command_machine_and_a_table_for_each_suite(records):
     record = make_record(make_row("a | b", median=1234.5), records.not_measured("pfl"))
-    page = records.as_page({"here.json": record})
+    page = records.as_page({"some/folder/here.json": record})
     for words in (
         "2026-01-02",
         "`python benchmarks/run.py`",
         "Machine: box",
         "end: 0.5",
         "## here",
-        "`benchmarks/records/here.json`",
+        "- Record: `some/folder/here.json`",
         "### selection",
     ):
         assert words in page

@@ -47,18 +47,26 @@ def test_a_mistake_is_said_before_anything_is_measured(run, monkeypatch, tmp_pat
     monkeypatch.setattr(run, "measure", fail)
     wrong = tmp_path / "wrong.json"
     wrong.write_text("[]")
+    records = run.ROOT / "benchmarks" / "records"
     for words in (
         ["selektion"],
         ["selection", "--against", str(wrong)],
         ["selection", "--out", str(wrong)],
         ["selection", "--page", str(wrong)],
         ["--page", str(wrong)],
+        ["--page", str(records), "--overwrite"],
+        ["selection", "--out", str(wrong / "new.json")],
+        ["selection", "--out", str(tmp_path), "--overwrite"],
+        ["selection", "--out", str(tmp_path / ("x" * 250 + ".json"))],
+        ["selection", "--out", str(tmp_path / ("x" * 300))],
+        ["selection", "--out", "/proc/new.json"],
     ):
         assert run.main(words) == 2
         said = capsys.readouterr().err
         assert said.startswith("Error: ")
         assert len(said.splitlines()) == 1
     assert wrong.read_text() == "[]"
+    assert list(tmp_path.iterdir()) == [wrong]
 
 
 def test_the_page_of_a_record_is_written_without_measuring(run, fake, tmp_path, monkeypatch):
@@ -82,6 +90,20 @@ def test_the_page_of_a_folder_has_a_section_for_each_record(run, fake, tmp_path,
     text = page.read_text()
     first, second = text.index("## a-cpu\n"), text.index("## b-gpu\n")
     assert first < text.index("| a | 10 |") < second < text.index("| a | 2 |")
+
+
+def test_records_of_one_name_are_all_shown_with_their_paths(run, fake, tmp_path, monkeypatch):
+    page = tmp_path / "page.md"
+    monkeypatch.setattr(run, "PAGE", page)
+    paths = [tmp_path / folder / "x.json" for folder in ("one", "two")]
+    for path, median in zip(paths, (10.0, 2.0), strict=True):
+        fake[:] = [row(median)]
+        run.main(["--out", str(path)])
+    assert run.main(["--page", *map(str, paths)]) == 0
+    text = page.read_text()
+    places = [text.index(words) for words in (f"`{paths[0]}`", "| a | 10 |", f"`{paths[1]}`")]
+    assert places == sorted(places)
+    assert places[-1] < text.index("| a | 2 |")
 
 
 def test_a_folder_without_records_is_refused(run, tmp_path, capsys):

@@ -1,3 +1,6 @@
+import pytest
+
+from fedcohort import memory
 from fedcohort.bench import selection
 
 
@@ -10,7 +13,27 @@ def test_the_largest_federation_is_an_option_of_selection_alone(fedcohort):
     assert "largest must be" in err
 
 
+@pytest.mark.parametrize(("largest", "clients"), [(99_999, 10_000), (10**14, 10**14)])
+def test_a_federation_that_does_not_fit_is_refused_before_anything_is_measured(
+    fedcohort, monkeypatch, largest, clients
+):
+    def fail(*sizes, **more):
+        raise AssertionError("nothing must be measured")
+
+    monkeypatch.setattr(selection, "measure_lock_step", fail)
+    monkeypatch.setattr(selection, "measure_large_round", fail)
+    available = 60 * clients - 1
+    monkeypatch.setattr(memory, "available_memory", lambda: available)
+    code, _, err = fedcohort("bench", "selection", "--largest", str(largest))
+    assert code == 2
+    assert err == (
+        f"error: largest must fit the {available:,} bytes of memory that are available, got "
+        f"{largest:,} clients, which need at least {60 * clients:,} bytes\n"
+    )
+
+
 def test_the_curve_goes_by_tens_up_to_the_largest_federation(monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: 60 * 10**8)
     measured = []
     monkeypatch.setattr(selection, "measure_lock_step", lambda *sizes, **more: {})
     monkeypatch.setattr(

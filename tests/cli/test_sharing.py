@@ -3,6 +3,8 @@
 import json
 import os
 import pickle
+import re
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -29,6 +31,8 @@ def rows(out):
     [
         (["--devices=cpu,cpu,cpu"], "devices must be at most as many as seeds, 2, got 3"),
         (["--devices="], "devices must be comma-separated"),
+        (["--devices=cpu,"], "devices must be cpu, cuda or cuda:N each, got ''"),
+        (["--devices=cpu,,cpu"], "devices must be cpu, cuda or cuda:N each, got ''"),
         (["--devices=gpu"], "devices must be cpu, cuda or cuda:N each, got 'gpu'"),
         (["--devices=cpu", "--device=cpu"], "device must not be given with --devices, got 'cpu'"),
         (["--devices=cpu", "--shard=1/2"], "shard must be given without devices, got both"),
@@ -56,6 +60,28 @@ def test_other_commands_refuse_the_same_mistakes(fedcohort, command):
         assert code == 2
         assert err.startswith(f"error: {flag.partition('=')[0].strip('-')} must be")
     assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--devices=cpu,cpu"], "devices must not be given for figure3 alone, .* got cpu,cpu"),
+        (["--ray=auto"], "ray must not be given for figure3 alone, .* got auto"),
+        (["--shard=1/2"], "shard must not be given for figure3 alone, .* got 1/2"),
+    ],
+)
+def test_a_simulation_has_no_seeds_to_share(fedcohort, flags, message):
+    code, _, err = fedcohort("reproduce", "figure3", *flags, "--out=out")
+    assert code == 2
+    assert re.match(f"error: {message}\n", err)
+    assert not Path("out").exists()
+
+
+def test_a_flag_that_does_not_go_with_sharing_is_named_as_it_is_typed(fedcohort):
+    _, _, err = fedcohort("study", "volatility", "--from=tables", "--shard=1/2")
+    assert err == "error: from must not be given where the seeds are shared, got tables\n"
+    _, _, err = fedcohort("reproduce", "table3", "--json", "--shard=1/2")
+    assert err == "error: json must not be given where the seeds are shared, got True\n"
 
 
 def test_shards_are_merged_by_the_same_command_without_the_flag(fedcohort):
@@ -91,6 +117,80 @@ def _one_process(monkeypatch):
             assert perform(work, on_progress) == ""
 
     monkeypatch.setattr(sharding, "run_on_devices", train)
+
+
+STUDY = (
+    "study", "volatility", "--rounds=2", "--seeds=2", "--worlds=labels", "--partitions=iid",
+    "--selectors=random", "--aggregations=normalised,fedvarp", "--out=out",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("command", "folder"),
+    [((*COMPARE, "--checkpoint-every=1"), "out"), (STUDY, "out/runs/digits-labels-iid")],
+)
+def test_the_message_about_a_damaged_shard_names_a_command_that_mends_it(
+    fedcohort, command, folder
+):
+    for number in (1, 2):
+        assert fedcohort(*command, f"--shard={number}/2")[0] == 0
+    checkpoint = Path(folder, "shards", "2-of-2", "checkpoint.safetensors")
+    checkpoint.write_bytes(b"damaged")
+    code, _, err = fedcohort(*command)
+    assert code == 2
+    advised = re.search("finish the shard with `fedcohort (.*)`, then merge", err)[1]
+    assert advised == f"compare --out {folder} --shard 2/2 --resume --from-previous"
+    assert fedcohort(*advised.split())[0] == 0
+    assert fedcohort(*command)[0] == 0
+
+
+def test_a_damaged_shard_without_a_good_checkpoint_is_trained_again(fedcohort):
+    for number in (1, 2):
+        assert fedcohort(*COMPARE, f"--shard={number}/2")[0] == 0
+    shard = Path("out/shards/2-of-2")
+    for name in ("checkpoint.safetensors", "checkpoint.previous.safetensors"):
+        (shard / name).write_bytes(b"damaged")
+    code, _, err = fedcohort(*COMPARE)
+    assert code == 2
+    advice = "move out/shards/2-of-2 away and train shard 2/2 again with --shard 2/2, then merge\n"
+    assert err.endswith(f"; {advice}")
+    shutil.move(shard, "away")
+    assert fedcohort(*COMPARE, "--shard=2/2")[0] == 0
+    assert fedcohort(*COMPARE)[0] == 0
+
+
+@pytest.mark.usefixtures("_one_process")
+@pytest.mark.parametrize("first", [(), ("--devices=cpu,cpu",)])
+def test_devices_overwrite_a_run_and_leave_other_files(fedcohort, first):
+    assert fedcohort(*COMPARE, *first)[0] == 0
+    Path("out/notes.txt").write_text("mine")
+    again = (*COMPARE, "--rounds=3", "--devices=cpu,cpu")
+    code, out, _ = fedcohort(*again, "--overwrite", "--json")
+    assert code == 0
+    assert json.loads(out)["settings"]["rounds"] == 3
+    assert Path("out/notes.txt").read_text() == "mine"
+    _, shown, _ = fedcohort(*again, "--json")  # A finished run is only shown.
+    assert rows(shown) == [pytest.approx(row, nan_ok=True) for row in rows(out)]
+
+
+@pytest.mark.usefixtures("_one_process")
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--devices=cpu,cpu,cpu"], "devices must be at most as many as seeds, 2, got 3"),
+        (["--ray=127.0.0.1:1"], "ray must be the address of a running cluster"),
+        (["--devices=cpu,cpu", "--dataset=none.npz"], "dataset must be a file that can be read, got .*none.npz"),
+        (["--devices=cpu,cpu", "--samples-per-client=9999"], "samples_per_client must add up"),
+        (["--devices=cpu,cpu", "--model=emnist-cnn"], "model must fit samples of shape"),
+    ],
+)
+def test_a_run_is_kept_if_the_one_to_replace_it_cannot_begin(fedcohort, flags, message):
+    assert fedcohort(*COMPARE)[0] == 0
+    before = {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
+    code, _, err = fedcohort(*COMPARE, *flags, "--overwrite")
+    assert code == 2
+    assert message in err
+    assert {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()} == before
 
 
 @pytest.mark.usefixtures("_one_process")

@@ -194,6 +194,21 @@ def test_shards_of_other_settings_than_asked_for_are_not_merged(copy):
         run_comparison(replace(CONFIG, rounds=7), copy)
 
 
+def test_other_seeds_are_counted_in_the_whole_comparison_not_in_a_shard(copy):
+    config = replace(CONFIG, seeds=4)  # The shards would have 2 and 2 seeds, not 2 and 1.
+    with pytest.raises(ValueError, match=r"2-of-2 must be shard 2/2 .*, got seeds 3, not 4$"):
+        run_comparison(config, copy)
+    message = "settings must be those of the shards in .*, got seeds 4, not 3; choose another"
+    with pytest.raises(ValueError, match=message):
+        run_sharded(config, copy, Workers.on_devices(["cpu", "cpu"]), resume=True)
+    with pytest.raises(ValueError, match=message):
+        run_shard(config, copy, Shard(1, 2))
+    shutil.rmtree(copy / "shards" / "1-of-2")  # Who knows how many seeds it had?
+    message = "got seeds 2, not 1 in shard 2/2; choose another"
+    with pytest.raises(ValueError, match=message):
+        run_shard(config, copy, Shard(1, 2))
+
+
 def test_merging_is_refused_while_a_shard_is_in_use(copy):
     path = copy / "shards" / "1-of-2"
     with (
@@ -240,6 +255,15 @@ def test_devices_do_not_go_on_without_being_told(copy):
 def test_to_overwrite_discards_the_shards_too(copy):
     config = replace(CONFIG, seeds=1, selectors=("random",), aggregations=("paper",), rounds=2)
     run_comparison(config, copy, overwrite=True)
+    assert not (copy / "shards").exists()
+
+
+def test_discarded_shards_take_their_damaged_checkpoints_with_them(copy):
+    checkpoint = copy / "shards" / "2-of-2" / run_folder.CHECKPOINT
+    checkpoint.write_bytes(b"damaged")
+    run_shard(CONFIG, copy, Shard(2, 2), resume=True, from_previous=True)
+    assert list(checkpoint.parent.glob("checkpoint.damaged-*"))
+    run_folder.discard_shards(copy)
     assert not (copy / "shards").exists()
 
 

@@ -261,4 +261,11 @@ MUTANTS = (
         "        if not keeps_run:",
         ("tests/cli/test_other_folders.py",),
     ),
+    Mutant(
+        "devices discard a run although the new one cannot begin",
+        "lab/sharding.py",
+        "    Trial(shard_config(settings, Shard(1, count)), dataset, folder)\n",
+        "",
+        ("tests/cli/test_sharing.py",),
+    ),
 )

@@ -11,6 +11,7 @@ import numpy as np
 
 from fedcohort.arrays import Floats
 from fedcohort.bench.measurement import Row, describe_machine, make_missing_row, make_row
+from fedcohort.memory import check_memory
 from fedcohort.rounds import play
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.large import LARGE
@@ -21,6 +22,7 @@ from fedcohort.world.classes import class_rates
 LARGEST_COHORT = 10**4
 LARGEST_SCAN = 10**7
 MOST_OF_TORCH = 2**24  # categories of torch.multinomial
+BYTES_PER_CLIENT = 60  # of one round
 
 
 def measure_selection(quick: bool = False, largest: int | None = None) -> tuple[list[Row], str]:
@@ -33,20 +35,25 @@ def measure_selection(quick: bool = False, largest: int | None = None) -> tuple[
 
     Returns:
         The rows of the table and a description of the machine.
+
+    Raises:
+        ValueError: If the largest federation does not fit the memory. Nothing is measured then.
     """
+    if largest is None:
+        largest = 10**6 if quick else 10**7
+    sizes = [10**3]
+    while 10 * sizes[-1] <= largest:
+        sizes.append(10 * sizes[-1])
+    check_memory("largest", f"{largest:,} clients", needed=BYTES_PER_CLIENT * sizes[-1])
+
     if quick:
         rows = [measure_lock_step(256, 100, 20, rounds=50, repeats=3)]
         repeats = 5
     else:
         rows = [measure_lock_step(256, 100, 20, rounds=300, repeats=7)]
         repeats = 15
-    if largest is None:
-        largest = 10**6 if quick else 10**7
-
-    num_clients = 10**3
-    while num_clients <= largest:
+    for num_clients in sizes:
         rows += measure_large_round(num_clients, min(num_clients // 10, LARGEST_COHORT), repeats)
-        num_clients *= 10
     return rows, describe_machine()
 
 

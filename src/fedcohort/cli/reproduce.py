@@ -131,7 +131,7 @@ def reproduce(
         overrides["mus"] = parse_numbers("mus", mus)
 
     own_shard, workers = read_sharing(shard, devices, ray, device)
-    check_unshared(own_shard, overwrite=overwrite, export=export, as_json=as_json)
+    check_unshared(own_shard, overwrite=overwrite, export=export, json=as_json)
     if workers is not None:
         overrides["device"] = workers.device
     exported_before = None

@@ -4,8 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fedcohort.cli.parse import parse_words
-
 if TYPE_CHECKING:
     from fedcohort.lab.sharding import Workers
     from fedcohort.lab.shards import Shard
@@ -42,10 +40,17 @@ def read_sharing(
     if shard is not None:
         return parse_shard(shard), None
     if devices is not None:
-        return None, Workers.on_devices(parse_words(devices))
+        return None, Workers.on_devices(_parse_devices(devices))
     if ray is not None:
         return None, Workers.on_ray(ray, device or "cpu")
     return None, None
+
+
+def _parse_devices(text: str) -> list[str]:
+    """Return the names between commas, also empty ones, which are refused later."""
+    if not text.strip():
+        return []
+    return [name.strip() for name in text.split(",")]
 
 
 def check_unshared(sharing: Any, **given: Any) -> None:

@@ -64,7 +64,7 @@ def study(
 
     check_choice("name", name, STUDIES)
     own_shard, workers = read_sharing(shard, devices, ray, device)
-    check_unshared(own_shard or workers, source=source)
+    check_unshared(own_shard or workers, **{"from": source})
     if source is None:
         given: dict[str, Any] = {
             "seeds": seeds,

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from fedcohort.arrays import Ints
 from fedcohort.checks import shown
+from fedcohort.files import load_state
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.comparison_folder import load_comparison, read_config
 from fedcohort.lab.config import ComparisonConfig
@@ -47,7 +48,7 @@ def merge_shards(folder: Path, config: ComparisonConfig | None = None) -> None:
             stack.enter_context(run_folder.locked(path, "shard"))
         configs = {shard: read_config(path) for shard, path in shards.items()}
         whole = _check_settings(shards, configs, config)
-        states = _check_finished(shards, configs)
+        states = _check_finished(folder, shards, configs)
         _check_same(shards, "the samples", run_folder.read_data_digest)
         _check_same(shards, "the recorded world", run_folder.read_world_digest)
         _check_same(shards, "the sources", run_folder.read_sources)
@@ -95,7 +96,8 @@ def _check_settings(
     shards: Folders, configs: Configs, config: ComparisonConfig | None
 ) -> ComparisonConfig:
     """Return the settings of the whole comparison; shards of others are refused."""
-    whole = config or join_configs(list(configs.values()))
+    joined = join_configs(list(configs.values()))
+    whole = config or joined
     seeds: dict[int, Path] = {}
     for shard, part in configs.items():
         path = shards[shard]
@@ -107,18 +109,23 @@ def _check_settings(
         seeds[part.first_seed] = path
         differences = describe_differences(part, shard_config(whole, shard))
         if differences:
+            # Of the whole comparison if possible: nobody asked for the seeds of a shard.
+            differences = describe_differences(joined, whole) or differences
             raise ValueError(
                 f"{path} must be shard {shard} of the same settings, got {differences}"
             )
     return whole
 
 
-def _check_finished(shards: Folders, configs: Configs) -> list[dict[str, Any]]:
+def _check_finished(folder: Path, shards: Folders, configs: Configs) -> list[dict[str, Any]]:
     """Return the checkpoints of all shards; those that have rounds left are refused."""
     states = []
     unfinished = []
     for shard, path in shards.items():
-        state = run_folder.load_comparison_checkpoint(path) or {"round": 0}
+        try:
+            state = run_folder.load_comparison_checkpoint(path) or {"round": 0}
+        except ValueError as error:
+            raise ValueError(f"{error}; {_advise_repair(folder, shard, path)}") from None
         rounds = configs[shard].rounds
         if state["round"] < rounds:
             unfinished.append(f"shard {shard} at round {state['round']} of {rounds}")
@@ -130,6 +137,16 @@ def _check_finished(shards: Folders, configs: Configs) -> list[dict[str, Any]]:
             "the same command with --shard goes on with one, with --devices with all"
         )
     return states
+
+
+def _advise_repair(folder: Path, shard: Shard, path: Path) -> str:
+    """Return how a shard gets a good checkpoint again. Merging itself trains no rounds."""
+    try:
+        load_state(path / run_folder.PREVIOUS_CHECKPOINT)
+    except ValueError:
+        return f"move {path} away and train shard {shard} again with --shard {shard}, then merge"
+    command = f"fedcohort compare --out {folder} --shard {shard} --resume --from-previous"
+    return f"finish the shard with `{command}`, then merge"
 
 
 def _check_same(shards: Folders, words: str, read: Callable[[Path], Any]) -> None:

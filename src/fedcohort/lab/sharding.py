@@ -1,21 +1,20 @@
 """Train the shards of a comparison: one of them, or all on several devices or on Ray."""
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fedcohort.data import load
+from fedcohort.data import Dataset, load
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.comparison import run_comparison
-from fedcohort.lab.comparison_folder import Comparison, read_config
+from fedcohort.lab.comparison_folder import Comparison
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.devices import Job, parse_devices, run_on_devices
-from fedcohort.lab.merging import join_configs
 from fedcohort.lab.ray_shards import cluster_slots, connected, run_on_ray
-from fedcohort.lab.shards import Shard, check_count, describe_differences, shard_config
+from fedcohort.lab.shard_checks import check_shards, read_whole_config
+from fedcohort.lab.shards import Shard, check_count, shard_config
 from fedcohort.lab.simulation import Progress
 
 MakeWork = Callable[[Shard], Callable[..., object]]
@@ -34,6 +33,14 @@ class Workers:
     devices: tuple[str, ...]
     ray: str | None
     device: str
+
+    @property
+    def name(self) -> str:
+        """Name of the argument that they were given by."""
+        return "devices" if self.ray is None else "ray"
+
+    def __str__(self) -> str:
+        return self.ray or ",".join(self.devices)
 
     @staticmethod
     def on_devices(devices: Sequence[str]) -> "Workers":
@@ -54,6 +61,7 @@ class Workers:
         folder: Path,
         count: int | None = None,
         on_progress: Progress | None = None,
+        on_ready: Callable[[int], None] | None = None,
     ) -> None:
         """Train all shards.
 
@@ -63,6 +71,8 @@ class Workers:
             folder: Folder for logs.
             count: How many shards there are already; None for one per device.
             on_progress: Called with a few words, what is done and what there is in all.
+            on_ready: Called with the number of shards before the first begins, when the workers
+                are there.
 
         Raises:
             ValueError: If there are more devices than seeds, or a shard fails.
@@ -70,13 +80,18 @@ class Workers:
         if self.ray is None:
             if count is None:
                 check_count(config, len(self.devices), "devices")
-            jobs = _make_jobs(make_work, folder, count or len(self.devices))
-            run_on_devices(jobs, self.devices, on_progress)
+                count = len(self.devices)
+            if on_ready is not None:
+                on_ready(count)
+            run_on_devices(_make_jobs(make_work, folder, count), self.devices, on_progress)
             return
         with connected(self.ray) as ray:
             slots = sum(cluster_slots(ray, self.device))
-            jobs = _make_jobs(make_work, folder, count or min(config.seeds, slots))
-            run_on_ray(ray, jobs, self.device, on_progress)
+            if count is None:
+                count = min(config.seeds, slots)
+            if on_ready is not None:
+                on_ready(count)
+            run_on_ray(ray, _make_jobs(make_work, folder, count), self.device, on_progress)
 
 
 def _make_jobs(make_work: MakeWork, folder: Path, count: int) -> list[Job]:
@@ -122,10 +137,10 @@ def run_shard(
         >>> run_shard(config, Path("runs/big"), Shard(1, 4))  # doctest: +SKIP
     """
     config = check_shards(config, folder, shard.count)
-    own = shard_config(config, shard)
-    return run_comparison(
-        own,
-        run_folder.shard_folder(folder, shard.number, shard.count),
+    return _train_one(
+        config,
+        folder,
+        shard,
         data=data,
         resume=resume,
         from_previous=from_previous,
@@ -133,66 +148,10 @@ def run_shard(
     )
 
 
-def check_shards(
-    config: ComparisonConfig | None, folder: Path, count: int | None = None
-) -> ComparisonConfig:
-    """Refuse a folder that cannot take shards of these settings; return the settings.
-
-    Args:
-        config: The settings of the whole comparison. None takes those of the folder's shards.
-        folder: The folder of the whole comparison.
-        count: How many shards there are to be; None for as many as there are.
-
-    Raises:
-        ValueError: If the folder holds something else, or shards of other settings or of
-            another number.
-    """
-    run_folder.check_out(folder)
-    found = run_folder.find_shards(folder)
-    if run_folder.has_comparison(folder) and not found:
-        raise ValueError(
-            f"out must not hold a run that has no shards, got {folder}; "
-            "choose another, or go on without --shard, --devices and --ray"
-        )
-    if not found and folder.is_dir():
-        others = [path.name for path in folder.iterdir() if path.name != run_folder.SHARDS]
-        if others:
-            raise ValueError(f"out must be a new or empty folder, got {folder}; choose another")
-    counts = sorted({there for _, there in found})
-    if len(counts) > 1 or (count is not None and counts not in ([], [count])):
-        words = " and ".join(map(str, counts))
-        raise ValueError(
-            f"shards must be {words} in number, as those in {folder} are, got {count or counts}; "
-            "choose another folder"
-        )
-    if config is None:
-        config = _read_whole(folder)
-    for (number, there), path in found.items():
-        if run_folder.has_comparison(path):
-            differences = describe_differences(
-                shard_config(config, Shard(number, there)), read_config(path)
-            )
-            if differences:
-                raise ValueError(
-                    f"settings must be those of the shards in {folder}, got {differences}; "
-                    "choose another folder"
-                )
-    return config
-
-
-def _read_whole(folder: Path) -> ComparisonConfig:
-    """Return the settings of the comparison whose shards a folder holds; the defaults if none."""
-    if run_folder.has_comparison(folder):
-        return read_config(folder)
-    found = run_folder.find_shards(folder)
-    configs = []
-    for (_, count), path in found.items():
-        if len(found) < count or not run_folder.has_comparison(path):
-            raise ValueError(
-                f"settings must be given to go on in {folder}, got none, and not all shards there"
-            )
-        configs.append(read_config(path))
-    return join_configs(configs) if configs else ComparisonConfig()
+def _train_one(config: ComparisonConfig, folder: Path, shard: Shard, **options: Any) -> Comparison:
+    """Train what is left of one shard, in a folder that was checked before."""
+    own = run_folder.shard_folder(folder, shard.number, shard.count)
+    return run_comparison(shard_config(config, shard), own, **options)
 
 
 def run_sharded(
@@ -226,20 +185,17 @@ def run_sharded(
     if config is not None:
         config = replace(config, device=workers.device)
     run_folder.check_out(folder)
-    with ExitStack() as stack:
-        stack.enter_context(run_folder.locked(folder))
+    with run_folder.locked(folder):
         if overwrite:
-            config = config or _read_whole(folder)
-            run_folder.discard_comparison(folder)
-            run_folder.discard_shards(folder)
-        config = check_shards(config, folder)
-        if run_folder.has_unmerged_shards(folder) and not resume:
-            raise ValueError(
-                f"out must not hold an unfinished run, got {folder} with shards; add --resume"
-            )
-        if not run_folder.has_comparison(folder):
-            load(config.dataset, data)  # Once, before several processes look for it.
-            _train_all(config, folder, workers, data, from_previous, on_progress)
+            config = config or read_whole_config(folder)
+        else:
+            config = check_shards(config, folder)
+            if run_folder.has_unmerged_shards(folder) and not resume:
+                raise ValueError(
+                    f"out must not hold an unfinished run, got {folder} with shards; add --resume"
+                )
+        if overwrite or not run_folder.has_comparison(folder):
+            _train_all(config, folder, workers, data, from_previous, overwrite, on_progress)
     return run_comparison(config, folder, data=data)
 
 
@@ -249,12 +205,31 @@ def _train_all(
     workers: Workers,
     data: Path | None,
     from_previous: bool,
+    overwrite: bool,
     on_progress: Progress | None,
 ) -> None:
-    counts = {count for _, count in run_folder.find_shards(folder)}
+    dataset = load(config.dataset, data)  # Once, before several processes look for it.
+    count = None
+    on_ready = None
+    if overwrite:
+        on_ready = partial(_discard, config, dataset, folder)
+    else:
+        counts = {count for _, count in run_folder.find_shards(folder)}
+        count = next(iter(counts), None)
 
     def make_work(shard: Shard) -> Callable[..., object]:
         options: dict[str, Any] = {"data": data, "resume": True, "from_previous": from_previous}
-        return partial(run_shard, config, folder, shard, **options)
+        return partial(_train_one, config, folder, shard, **options)
 
-    workers.train(make_work, config, folder, next(iter(counts), None), on_progress)
+    workers.train(make_work, config, folder, count, on_progress, on_ready)
+
+
+def _discard(config: ComparisonConfig, dataset: Dataset, folder: Path, count: int) -> None:
+    """Discard the run in a folder, unless the shards that are to replace it cannot begin."""
+    from fedcohort.lab.trial import Trial  # Imported here: only training needs PyTorch.
+
+    # On a CPU, whatever the workers have: this process takes no memory of their GPUs.
+    settings = replace(config, device="cpu", precision="float32", compiled=False)
+    Trial(shard_config(settings, Shard(1, count)), dataset, folder)
+    run_folder.discard_comparison(folder)
+    run_folder.discard_shards(folder)

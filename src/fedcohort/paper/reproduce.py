@@ -94,11 +94,10 @@ def run(
     """
     chosen = choose(names)
     deadline = _check_limits(minutes, stop_at)
-    overrides = check_request(chosen, out, overrides)
-
     trained = trained_artefacts(chosen)
     if workers is not None:
-        check_trained(trained, chosen)
+        check_trained(trained, chosen, workers.name, workers)
+    overrides = check_request(chosen, out, overrides)
     simulations = _simulate(chosen, out, overrides, overwrite, on_progress)
 
     if not trained:
@@ -169,7 +168,7 @@ def train_shard(
     """
     chosen = choose(names)
     trained = trained_artefacts(chosen)
-    check_trained(trained, chosen)
+    check_trained(trained, chosen, "shard", shard)
     deadline = _check_limits(minutes, stop_at)
     overrides = check_request(chosen, out, overrides)
 

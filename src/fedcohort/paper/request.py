@@ -70,12 +70,19 @@ def check_home(out: Path) -> None:
         )
 
 
-def check_trained(trained: Sequence[str], chosen: Sequence[str]) -> None:
-    """Refuse to share the seeds of artefacts that have none."""
+def check_trained(trained: Sequence[str], chosen: Sequence[str], name: str, value: object) -> None:
+    """Refuse to share the seeds of artefacts that have none.
+
+    Args:
+        trained: The artefacts that are trained.
+        chosen: All artefacts.
+        name: The argument that shares the seeds, for the message.
+        value: Its value.
+    """
     if not trained:
         raise ValueError(
-            f"names must contain an artefact that is trained to share its seeds, "
-            f"got {', '.join(chosen)}"
+            f"{name} must not be given for {', '.join(chosen)} alone, which train nothing, "
+            f"got {value}"
         )
 
 

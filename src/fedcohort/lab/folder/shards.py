@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from fedcohort.lab.folder.checkpoint import DAMAGED_CHECKPOINT
 from fedcohort.lab.folder.comparison import discard_comparison, has_comparison
 
 SHARDS = "shards"
@@ -38,6 +39,8 @@ def discard_shards(folder: Path) -> None:
     """Remove the shards of a comparison, and leave everything else that is there."""
     for path in find_shards(folder).values():
         discard_comparison(path)
+        for damaged in path.glob(DAMAGED_CHECKPOINT.format("*")):
+            damaged.unlink()
         for name in ("records", "allocations", "memory"):
             _remove_if_empty(path / name)
         _remove_if_empty(path)

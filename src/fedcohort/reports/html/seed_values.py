@@ -1,4 +1,4 @@
-"""Values of schemes by seed: their order, their words, and which of them seeds can tell apart.
+"""Values of schemes by seed: their order, their words, and whom seeds can tell apart.
 
 Schemes are compared seed by seed, because runs with the same seed meet the same failures. The
 p-values are corrected for all schemes that one of them is compared with.
