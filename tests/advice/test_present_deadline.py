@@ -91,9 +91,7 @@ def test_a_deadline_is_kept_only_if_it_keeps_enough(seed):
     description = Description(
         20, 5, (0.6,), seconds=20.0, spread=0.5, deadline=34.0, rounds=60, seed=seed
     )
-    found = advise_deadline(
-        play_description(description), block=1, rng=np.random.default_rng(seed)
-    )
+    found = advise_deadline(play_description(description), block=1, rng=np.random.default_rng(seed))
     on_curve = found.kept[found.nearest(34.0)]
     assert found.present_kept.value == pytest.approx(on_curve)
     assert found.keeps_too_few == (on_curve < 0.9)

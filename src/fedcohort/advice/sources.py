@@ -11,12 +11,13 @@ from fedcohort.advice.played import play_simulation, play_trace
 from fedcohort.checks import check_choice, check_int, check_positive
 from fedcohort.files import check_file
 from fedcohort.lab.comparison import load_comparison
-from fedcohort.lab.folder import FLOWER_JOURNAL, Kind, detect_kind
+from fedcohort.lab.folder import ENVIRONMENT, FLOWER_JOURNAL, Kind, detect_kind
 from fedcohort.lab.runs import run_keys
 from fedcohort.selection.protocol import NOBODY
 from fedcohort.world.intervals import COLUMNS as TRACE_COLUMNS
 from fedcohort.world.trace import read_lines
 
+ADVICE = "advice.json"  # as `fedcohort advise` names it
 ROUND_SECONDS = 60.0
 
 
@@ -69,6 +70,11 @@ def read_log(
 
 
 def _read_folder(folder: Path, given: dict[str, float | str | None]) -> FederationLog:
+    if (folder / ADVICE).exists() and not (folder / ENVIRONMENT).exists():
+        raise ValueError(
+            f"source must be a run, got advice in {folder}; give the run that the advice was made "
+            "from"
+        )
     kind = detect_kind(folder)
     if kind is Kind.FLOWER:
         _check_given(given, (), folder, "a Flower run")

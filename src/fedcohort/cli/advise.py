@@ -138,10 +138,11 @@ def advise(
 
 
 def _check_out(out: Path) -> None:
-    """Refuse a folder that holds a run: its settings and its page would be overwritten."""
+    """Refuse a folder with a run, or with files of the user that advice would overwrite."""
     from fedcohort.files import check_folder
     from fedcohort.lab.folder import ENVIRONMENT, Kind, detect_kind, find_shards
     from fedcohort.paper.page import FOLDERS
+    from fedcohort.reports.html.page import FILE_NAME
 
     check_folder("out", out)
     kind = detect_kind(out, FOLDERS)
@@ -149,9 +150,13 @@ def _check_out(out: Path) -> None:
         kind = Kind.COMPARISON
     # Advice has the settings of a comparison too, but not its environment.
     is_advice = (out / ADVICE).exists() and not (out / ENVIRONMENT).exists()
-    if kind is None or (kind is Kind.COMPARISON and is_advice):
-        return
-    raise ValueError(f"out must not hold a {kind.value}, got {out}; choose another")
+    if kind is not None and not (kind is Kind.COMPARISON and is_advice):
+        raise ValueError(f"out must not hold a {kind.value}, got {out}; choose another")
+    for name in (SNIPPET, FILE_NAME):
+        if not is_advice and (out / name).exists():
+            raise ValueError(
+                f"out must not hold a {name} that advise did not write, got {out}; choose another"
+            )
 
 
 def _refuse(given: dict[str, Any], why: str) -> None:
