@@ -93,7 +93,7 @@ class Advice:
     Attributes:
         log: The log.
         used: The part of it that the advice is based on: all, or what follows a change.
-        success: Share of the questions that were answered in time.
+        success: Share of the requests that were answered in time.
         rates: How often each client answers.
         persistence: Whether failures last.
         together: Whether clients fail together.

@@ -163,12 +163,15 @@ def _cohort(advice: Advice) -> list[Sentence]:
         advised = "Do so" if found.enough is not None else "Do so only if that is acceptable"
         if not found.is_wanted:
             advised = "With --needed the settings do so where slow clients keep their share"
+        early = f"{100 * found.slow_early:.0f} %"
+        now = f"{100 * found.slow_now:.0f} %"
+        share = f"then gives {early} of the answers instead of {now}"
+        if early == now:
+            share = f"still gives {now} of the answers"
         text = (
             f"If a round that asks {found.ask} closes with answer {found.needed} "
             f"(`enough={found.needed}`), it takes {found.seconds_early:.3g} s instead of "
-            f"{found.seconds_now:.3g} s; the slower half of the clients then gives "
-            f"{100 * found.slow_early:.0f} % of the answers instead of {100 * found.slow_now:.0f} "
-            f"%. {advised}."
+            f"{found.seconds_now:.3g} s; the slower half of the clients {share}. {advised}."
         )
         said.append(Sentence("cohort", text, numbers=numbers))
     return said
