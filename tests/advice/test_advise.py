@@ -120,7 +120,7 @@ def test_a_log_without_times_gets_no_deadline():
 
 def test_the_settings_carry_every_recommendation():
     """The cohort, the deadline, enough, the selector with its quota, and the rule."""
-    log = play_description(Description(40, 8, (0.5, 0.9), deadline=90.0, seconds=20.0, rounds=200))
+    log = play_description(Description(40, 8, (0.5, 0.9), deadline=90.0, seconds=20.0, rounds=300))
     advice = advise(log, Options(needed=8, rounds=60))
     cohort = advice.cohort
     assert cohort.ask > 8
@@ -208,7 +208,7 @@ def test_after_a_change_all_numbers_rest_on_the_rounds_since():
     used = advice.used.num_rounds
     assert used <= 60
     assert f"everything below rests on the {used} rounds since" in seen[0]
-    assert seen[1].startswith(f"In {used} rounds {10 * used} questions went to 10 clients")
+    assert seen[1].startswith(f"In {used} rounds {10 * used} requests went to 10 clients")
     assert "50 % (50 to 50) were answered" in seen[1]
     assert any(f"{5 * used} no" in text for text in seen)
 
@@ -247,7 +247,37 @@ def test_clients_that_never_answer_are_named_with_the_reasons():
         questions.append(Question(round, "bad", False, status="lost"))
     advice = advise(make_log("made", questions), Options(rounds=20, selectors=("random",)))
     texts = [one.text for one in sentences(advice)]
-    assert "No answer counted, although asked: bad (8 never answered)." in texts
+    assert "Clients without one counted answer: bad (asked 8 times: 8 never answered)." in texts
+
+
+def test_a_narrow_interval_around_no_correlation_is_no_question():
+    """What is known is said with a dash; "cannot be said" stands beside a question mark."""
+    log = play_description(Description(20, 10, (0.5,), rounds=200))
+    advice = advise(log, Options(rounds=20, selectors=("random",)))
+    assert advice.together.correlation.high < 0.1
+    (said,) = [one for one in sentences(advice) if "fail together" in one.text]
+    assert said.is_said
+    assert said.text.startswith("No sign that clients fail together (correlation within a round")
+    wide = replace(advice.together, correlation=Interval(0.0, -0.2, 0.2), is_certain=False)
+    (said,) = [
+        one
+        for one in sentences(replace(advice, together=wide))
+        if "clients fail together" in one.text
+    ]
+    assert not said.is_said
+    assert said.text.startswith("It cannot be said whether clients fail together (")
+
+
+def test_a_share_that_stays_the_same_is_not_said_to_change():
+    log = play_description(Description(12, 4, (0.9,), seconds=10.0, deadline=60.0, rounds=60))
+    advice = advise(log, Options(rounds=20, selectors=("random",), needed=2))
+    assert advice.cohort.saves_time
+    same = replace(advice.cohort, slow_early=0.481, slow_now=0.479)
+    text = " ".join(one.text for one in sentences(replace(advice, cohort=same)))
+    assert "the slower half of the clients still gives 48 % of the answers." in text
+    other = replace(advice.cohort, slow_early=0.4, slow_now=0.5)
+    text = " ".join(one.text for one in sentences(replace(advice, cohort=other)))
+    assert "the slower half of the clients then gives 40 % of the answers instead of 50 %." in text
 
 
 def test_of_many_clients_that_never_answer_a_few_are_named():
@@ -255,8 +285,8 @@ def test_of_many_clients_that_never_answer_a_few_are_named():
     for round in range(5):
         questions += [Question(round, f"c{client}", False, status="lost") for client in range(7)]
     advice = advise(make_log("made", questions), Options(rounds=20, selectors=("random",)))
-    (found,) = [one for one in sentences(advice) if "although asked" in one.text]
-    assert "c4 (5 never answered) and 2 more." in found.text
+    (found,) = [one for one in sentences(advice) if "without one" in one.text]
+    assert "c4 (asked 5 times: 5 never answered) and 2 more." in found.text
     assert "c5" not in found.text
     assert found.numbers == {"clients": 7}
 

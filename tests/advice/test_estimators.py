@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fedcohort.advice import change
 from fedcohort.advice.change import find_change
 from fedcohort.advice.deadline import advise_deadline
 from fedcohort.advice.durations import Counts, fit_durations
@@ -484,3 +485,38 @@ def test_a_simulation_whose_server_knows_who_is_offline_asks_nobody_in_vain(tmp_
     log = play_simulation(tmp_path / "run")
     assert log.arrived.all()
     assert len(log.arrived) > 0
+
+
+@pytest.mark.parametrize("clients", [3, 50, 120])  # 50 are added up together
+def test_the_gain_of_each_change_is_that_of_logarithms_client_by_client(clients, monkeypatch):
+    rng = np.random.default_rng(clients)
+    asked = rng.random((40, clients)) < 0.5
+    asked[:, 0] = True  # a round without a request would be none
+    arrived = asked & (rng.random((40, clients)) < 0.6)
+    questions = []
+    for round, client in np.argwhere(asked):
+        questions.append(Question(int(round), str(client), bool(arrived[round, client])))
+
+    def likelihood(rounds):
+        total = 0.0
+        for number, came in zip(asked[rounds].sum(0), arrived[rounds].sum(0), strict=True):
+            for part in (came, number - came):
+                total += part * np.log(part / number) if part else 0.0
+        return total
+
+    computed = []
+    plain = change._gains
+
+    def gains(chunks, order, of_sums):
+        found = plain(chunks, order, of_sums)
+        computed.append((order, found))
+        return found
+
+    monkeypatch.setattr(change, "_gains", gains)
+    change._test_rates(make_log("made", questions), 2, rng)
+    for order, found in computed[:3]:  # as recorded, and two shuffles
+        one = likelihood(order)
+        wanted = []
+        for at in range(4, 37):  # no change is looked for in a tenth of the rounds at each end
+            wanted.append(2 * (likelihood(order[:at]) + likelihood(order[at:]) - one))
+        assert found == pytest.approx(wanted, abs=1e-9)

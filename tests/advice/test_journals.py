@@ -125,7 +125,7 @@ def test_a_client_that_is_none_of_the_round_is_left_out_and_said(tmp_path):
     log = read_journal(tmp_path)
     assert log.clients == CLIENTS
     (note,) = log.notes
-    assert "2 questions to clients that were none of their round's" in note
+    assert "2 requests to clients that were none of their round's" in note
     assert "stranger in round 1" in note
 
 
@@ -164,7 +164,7 @@ def test_answers_that_nobody_knows_are_left_out_and_said(tmp_path):
     write(tmp_path, make_rows(2, b=Verdict("unknown", "trouble")))
     log = read_journal(tmp_path)
     assert log.arrived.tolist() == [True, True]
-    assert "2 questions whose answer is unknown" in log.notes[0]
+    assert "2 requests whose answer is unknown" in log.notes[0]
 
 
 def test_a_folder_without_a_journal_is_refused(tmp_path):

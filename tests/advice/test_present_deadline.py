@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from fedcohort.advice.advisor import Options, advise
+from fedcohort.advice.deadline import advise_deadline
 from fedcohort.advice.estimates import Interval
 from fedcohort.advice.headline import headline
 from fedcohort.advice.log import Question, make_log
 from fedcohort.advice.page import advice_findings
+from fedcohort.advice.played import Description, play_description
 from fedcohort.advice.text import sentences
 
 
@@ -69,6 +71,43 @@ def test_a_present_deadline_that_keeps_enough_is_kept(short):
         is_said=True,
     )
     assert headline(replace(short, deadline=found)).startswith("Keep the deadline of 20 s")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_recommended_deadline_keeps_the_share_of_the_answers_that_it_must(seed):
+    description = Description(
+        20, 5, (0.6,), seconds=20.0, spread=0.8, deadline=100.0, rounds=40, seed=seed
+    )
+    found = advise_deadline(
+        play_description(description), block=1, rng=np.random.default_rng(seed), keep=0.95
+    )
+    assert found.kept[found.nearest(found.best)] >= 0.95
+    assert found.best >= found.shortest_allowed
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_deadline_is_kept_only_if_it_keeps_enough(seed):
+    """One in five answers is late; a log may look as if the present deadline were the best."""
+    description = Description(
+        20, 5, (0.6,), seconds=20.0, spread=0.5, deadline=34.0, rounds=60, seed=seed
+    )
+    found = advise_deadline(play_description(description), block=1, rng=np.random.default_rng(seed))
+    on_curve = found.kept[found.nearest(34.0)]
+    assert found.present_kept.value == pytest.approx(on_curve)
+    assert found.keeps_too_few == (on_curve < 0.9)
+    assert found.keeps_too_few <= (found.best > 34.0)
+
+
+def test_a_share_below_the_bound_does_not_read_like_it(short):
+    found = replace(short.deadline, present_kept=Interval(0.896, 0.8, 0.95), is_said=True)
+    advice = replace(short, deadline=found)
+    assert "keeps 89.6 % (80 to 95) of all answers, and --keep asks for 90 %" in printed(advice)
+    assert "(the present one keeps 89.6 % of all answers)" in headline(advice)
+
+
+def test_a_risk_above_the_bound_does_not_read_like_it(short):
+    found = replace(short.deadline, risk=0.033, is_said=False, is_beyond=False)
+    assert "against the best is 3.3 %" in printed(replace(short, deadline=found))
 
 
 def test_the_part_of_the_curve_that_nobody_saw_is_called_an_estimate(short):

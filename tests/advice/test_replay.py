@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from fedcohort.advice import replays
+from fedcohort.advice.advisor import Options, advise
 from fedcohort.advice.estimates import Interval
 from fedcohort.advice.log import Question, make_log
 from fedcohort.advice.played import Description, play_description
@@ -100,11 +101,11 @@ def test_logs_that_cannot_be_replayed_are_refused():
         replay(short, ["random"])
 
     unknown = [Question(round, "a", True) for round in range(30)]
-    with pytest.raises(ValueError, match="got 30 of 30 questions without one"):
+    with pytest.raises(ValueError, match=r"got 30 of 30 requests.*compare only for random"):
         replay(make_log("made", unknown), ["random"])
 
     silent = [Question(round, "a", False, inclusion=0.5) for round in range(30)]
-    with pytest.raises(ValueError, match="must hold an answer to be replayed, got none to 30"):
+    with pytest.raises(ValueError, match="must hold an answer to be replayed, got none to 30 req"):
         replay(make_log("made", silent, names=("b",)), ["random"])
 
     candidates = [Question(round, "a", True, inclusion=0.5) for round in range(30)]
@@ -116,11 +117,38 @@ def test_logs_that_cannot_be_replayed_are_refused():
         replay(make_log("made", certain, names=("b",)), ["random"])
 
 
-@pytest.mark.parametrize("name", ["pow-d", "oort", "cs-ucb", "fedcs", "no-such"])
+LACKING = {
+    "pow-d": "losses",
+    "rpow-d": "losses",
+    "oort": "data sizes",
+    "f3ast": "data sizes",
+    "cs-ucb": "the times of all clients",
+    "fedcs": "known rates",
+}
+
+
+@pytest.mark.parametrize("name", LACKING)
 def test_selectors_that_need_more_than_a_log_are_refused(name):
     log = play_description(Description(10, 3, (0.5,), rounds=30))
-    with pytest.raises(ValueError, match=name):
+    wanted = f"nothing that a log lacks, got '{name}', which needs {LACKING[name]}"
+    with pytest.raises(ValueError, match=wanted):
         replay(log, [name])
+    if name != "fedcs":  # advice knows how often clients answer
+        with pytest.raises(ValueError, match=wanted):
+            advise(log, Options(selectors=(name,)))
+
+
+def test_an_unknown_selector_is_refused():
+    log = play_description(Description(10, 3, (0.5,), rounds=30))
+    with pytest.raises(ValueError, match="no-such"):
+        replay(log, ["no-such"])
+
+
+def test_selectors_that_ask_more_clients_than_the_log_are_not_replayed():
+    log = play_description(Description(10, 4, (0.5,), rounds=30))
+    wanted = "must ask 4 clients per round as the log does, got 'over-selection', which asks 6"
+    with pytest.raises(ValueError, match=wanted):
+        replay(log, ["over-selection"])
 
 
 @pytest.mark.parametrize("name", ["age", "refl"])

@@ -44,6 +44,10 @@ def test_a_described_federation_gets_advice_and_settings_to_paste(fedcohort, tmp
     code, _, err = fedcohort("report", "advice")
     assert code == 2
     assert "got advice in advice; give the run that the advice was made from" in err
+    for command in ("advise", "replay"):
+        code, _, err = fedcohort(command, "advice")
+        assert code == 2
+        assert "source must be a run, got advice in advice; give the run that the advice was" in err
 
 
 def test_the_advice_on_a_log_is_json_on_request(fedcohort, tmp_path):
@@ -80,6 +84,18 @@ def test_advice_never_goes_beside_the_shards_of_a_run(fedcohort, tmp_path):
     code, _, err = fedcohort(*DESCRIBED, "--out", "run")
     assert code == 2
     assert "out must not hold a comparison, got run; choose another" in err
+
+
+@pytest.mark.parametrize("name", ["strategy.py", "report.html"])
+def test_advice_never_replaces_a_file_that_it_did_not_write(fedcohort, tmp_path, name):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / name).write_text("my own")
+    code, out, err = fedcohort(*DESCRIBED, "--out", "mine")
+    assert (code, out) == (2, "")
+    assert err == (
+        f"error: out must not hold a {name} that advise did not write, got mine; choose another\n"
+    )
+    assert (tmp_path / "mine" / name).read_text() == "my own"
 
 
 def test_advice_may_be_written_again(fedcohort):
@@ -136,11 +152,11 @@ REFUSED = {
     ("advise", "log.csv", "--needed", "99"): "needed must be a whole number between 1 and 10",
     ("advise", "log.csv", "--dataset", "digits"): "out must be given",
     ("advise", "log.csv", "--selectors", "nonsense"): "nonsense",
-    ("advise", "log.csv", "--selectors", "oort"): "oort",
+    ("advise", "log.csv", "--selectors", "oort"): "got 'oort', which needs data sizes",
     ("advise", FOLDERS / "flower"): "at least 5 rounds",
     ("advise", FOLDERS / "compare", "--selector", "oort"): "selector must be one of",
     ("replay", "log.csv", "--selectors", ","): "selectors must name at least one",
-    ("replay", "log.csv", "--selectors", "fedcs"): "success_rates must be given for fedcs",
+    ("replay", "log.csv", "--selectors", "fedcs"): "got 'fedcs', which needs known rates",
     ("replay", "bare.csv"): "with which probability",
     ("replay", FOLDERS / "flower"): "at least 20 rounds",
 }

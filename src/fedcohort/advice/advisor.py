@@ -27,7 +27,7 @@ from fedcohort.advice.log import FederationLog
 from fedcohort.advice.persistence import Persistence, estimate_persistence
 from fedcohort.advice.rates import Rates, estimate_rates
 from fedcohort.advice.rules import RuleAdvice, advise_rule
-from fedcohort.advice.selector_play import world_size
+from fedcohort.advice.selector_play import check_needs, world_size
 from fedcohort.advice.selectors import (
     CANDIDATES,
     FAIR,
@@ -40,6 +40,7 @@ from fedcohort.advice.together import Together, estimate_together
 from fedcohort.advice.waste import Waste, measure_waste
 from fedcohort.checks import check_int, check_range
 from fedcohort.rng import stream
+from fedcohort.selection.registry import find_scheme
 
 LEAST_ROUNDS = 5
 RESAMPLES = 400
@@ -92,7 +93,7 @@ class Advice:
     Attributes:
         log: The log.
         used: The part of it that the advice is based on: all, or what follows a change.
-        success: Share of the questions that were answered in time.
+        success: Share of the requests that were answered in time.
         rates: How often each client answers.
         persistence: Whether failures last.
         together: Whether clients fail together.
@@ -158,6 +159,8 @@ def advise(
         )
     if options.needed is not None:
         check_int("needed", options.needed, 1, log.num_clients)
+    for name in options.selectors:
+        check_needs(name, find_scheme(name).selector)
 
     on_progress("advice: clients", 0, 3)
     change = find_change(log, stream(options.seed, "advice", "change"))

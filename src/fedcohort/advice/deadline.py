@@ -7,8 +7,9 @@ of the answers; a shorter one would only leave out the slow clients. Where clien
 before the deadline, answers must come until then.
 
 How sure that is comes from worlds of two kinds: resamples of the recorded rounds, and rounds whose
-times are all drawn from the fitted model. Every world has a best deadline of its own. The
-recommended one loses least against these on average.
+times are all drawn from the fitted model. Every world has a best deadline of its own. Among the
+deadlines that keep the given share by our estimate, the recommended one loses least against these
+on average.
 """
 
 from dataclasses import dataclass
@@ -105,10 +106,8 @@ class DeadlineAdvice:
 
     @property
     def keeps_too_few(self) -> bool:
-        """Whether the present deadline keeps fewer answers than it must; a longer one is best."""
-        if self.present is None or self.best <= self.present:
-            return False
-        return self.present_kept.value < self.keep
+        """Whether the present deadline keeps fewer answers than it must."""
+        return self.present_kept.value < self.keep - TINY  # False if it is unknown: nan
 
     @property
     def is_worth_a_try(self) -> bool:
@@ -165,6 +164,7 @@ def advise_deadline(
     arrivals_now = np.full(DRAWS, np.nan)
     mean_arrivals = np.zeros(POINTS)
     mean_length = np.zeros(POINTS)
+    mean_arrivals_now = 0.0
     for draw, weight in enumerate(weights):
         times = complete_times(log, drawn[draw], rng)
         counts, seconds = play_deadlines(log, times, grid, overhead)
@@ -176,6 +176,7 @@ def advise_deadline(
             counts, seconds = play_now(log, times, overhead)
             speed_now[draw] = max(weight @ counts, TINY) / max(weight @ seconds, TINY)
             arrivals_now[draw] = weight @ counts / log.num_rounds
+            mean_arrivals_now += counts.mean() / DRAWS
         arrivals[1, draw], length[1, draw] = play_fitted(
             log, drawn[draw], times, grid, overhead, rng
         )
@@ -183,7 +184,9 @@ def advise_deadline(
     speeds = arrivals / np.maximum(length, TINY)
     shares = arrivals / np.maximum(arrivals[..., -1:], 1e-12)
     losses = _losses(speeds, shares, keep)
-    best = int(losses.mean(axis=(0, 1)).argmin())
+    ever = max(mean_arrivals[-1], 1e-12)
+    kept = mean_arrivals / ever
+    best = int(np.where(kept >= keep, losses.mean(axis=(0, 1)), np.inf).argmin())
     loss = float(np.quantile(losses[..., best], 1 - RISK, axis=1).max())
     risk = float((losses[..., best] > TOLERANCE).mean(axis=1).max())
     # Answers that were never seen are a guess where the log does not say who was only late.
@@ -197,7 +200,7 @@ def advise_deadline(
         seconds=grid,
         arrivals=mean_arrivals,
         length=mean_length,
-        kept=mean_arrivals / np.maximum(mean_arrivals[-1], 1e-12),
+        kept=kept,
         speed=mean_arrivals / np.maximum(mean_length, TINY),
         present=log.deadline,
         best=float(grid[best]),
@@ -210,7 +213,9 @@ def advise_deadline(
         least_kept=_least_kept(drawn, float(stops_at(log, grid)[best])),
         keep=keep,
         is_mixed=is_mixed,
-        present_kept=from_draws(arrivals_now / np.maximum(arrivals[0, :, -1], 1e-12)),
+        present_kept=from_draws(
+            arrivals_now / np.maximum(arrivals[0, :, -1], 1e-12), mean_arrivals_now / ever
+        ),
         stops_before=float(stop_margin(grid[best], log.grace)),
         typical_seconds=from_draws(np.median(_client_medians(drawn), axis=1)),
         slowest_seconds=from_draws(_client_medians(drawn)[:, durations.log_median.argmax()]),

@@ -8,7 +8,7 @@ from fedcohort.advice.broken import broken_clients
 from fedcohort.advice.deadline import DeadlineAdvice
 from fedcohort.advice.rules import FOUND
 from fedcohort.advice.selectors import RISK, UNIFORM, SelectorAdvice
-from fedcohort.advice.wording import percent
+from fedcohort.advice.wording import percent_apart
 from fedcohort.reports.words import counted, listed, signed
 
 ACCURACY = (
@@ -70,8 +70,8 @@ def why_unsure(advice: Advice) -> str:
         if found.present is not None and found.is_fair(found.present):
             rival = found.present
         return f"in the log's own rounds, resampled, it may get no more answers than {_name(rival)}"
-    risk = 100 * found.risk
-    return f"the chance that it loses more than 5 % against the best is {risk:.0f} %"
+    risk = percent_apart(found.risk, RISK)
+    return f"the chance that it loses more than 5 % against the best is {risk} %"
 
 
 def describe_stopped(advice: Advice) -> str:
@@ -134,24 +134,27 @@ def describe_too_few(found: DeadlineAdvice) -> str:
     """
     if not found.keeps_too_few:
         return ""
+    kept = found.present_kept
     return (
-        f" The present deadline keeps {percent(found.present_kept)} of all answers, and --keep "
-        f"asks for {100 * found.keep:.0f} %."
+        f" The present deadline keeps {percent_apart(kept.value, found.keep)} % "
+        f"({100 * kept.low:.0f} to {100 * kept.high:.0f}) of all answers, and --keep asks for "
+        f"{100 * found.keep:g} %."
     )
 
 
-def _deadline(found: DeadlineAdvice, kept: str) -> str:
+def _deadline(found: DeadlineAdvice, present: str) -> str:
     gain = f"({found.gain.value:.2f} times as many answers a minute)"
     if found.is_better and found.is_said:
         return f"change the deadline to {found.best:.3g} s {gain}"
     if found.is_better:
         return f"try a deadline of {found.best:.3g} s {gain}"
     if found.keeps_too_few:
-        share = f"(the present one keeps {100 * found.present_kept.value:.0f} % of all answers)"
+        kept = percent_apart(found.present_kept.value, found.keep)
+        share = f"(the present one keeps {kept} % of all answers)"
         verb = "change the deadline to" if found.is_said else "try a deadline of"
         return f"{verb} {found.best:.3g} s {share}"
     if found.present is not None:
-        return f"keep {kept}"
+        return f"keep {present}"
     if found.is_said:
         return f"set the deadline to {found.best:.3g} s"
     return f"try a deadline of {found.best:.3g} s"

@@ -109,7 +109,7 @@ def _questions(
     notes = []
     if unknown:
         notes.append(
-            f"{unknown} questions whose answer is unknown, because the server had trouble, are "
+            f"{unknown} requests whose answer is unknown, because the server had trouble, are "
             "left out."
         )
     if known_later or never_known:
@@ -120,7 +120,7 @@ def _questions(
         )
     if strangers:
         notes.append(
-            f"{len(strangers)} questions to clients that were none of their round's are left out, "
+            f"{len(strangers)} requests to clients that were none of their round's are left out, "
             f"the first to {strangers[0]}."
         )
     return questions, notes

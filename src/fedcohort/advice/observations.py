@@ -30,7 +30,7 @@ def describe_log(advice: Advice) -> list[Sentence]:
     said.append(
         Sentence(
             "seen",
-            f"In {used.num_rounds} rounds {len(used.round)} questions went to "
+            f"In {used.num_rounds} rounds {len(used.round)} requests went to "
             f"{counted(used.num_clients, 'client')}, {used.cohort} per round; {percent(success)} "
             "were answered in time.",
             numbers=plain({"success": success}),
@@ -78,11 +78,14 @@ def _silent(advice: Advice) -> Sentence | None:
     for place in silent[:MOST_NAMED]:
         words, counts = np.unique(used.status[used.client == place], return_counts=True)
         reasons = "; ".join(count_reasons(dict(zip(words.tolist(), counts.tolist(), strict=True))))
-        names.append(f"{used.clients[place]} ({reasons})")
+        asked = f"asked {int(used.asked_of_client[place])} times"
+        if reasons:
+            asked += f": {reasons}"
+        names.append(f"{used.clients[place]} ({asked})")
     more = ""
     if silent.size > MOST_NAMED:
         more = f" and {silent.size - MOST_NAMED} more"
-    text = f"No answer counted, although asked: {', '.join(names)}{more}."
+    text = f"Clients without one counted answer: {', '.join(names)}{more}."
     return Sentence("seen", text, numbers={"clients": silent.size})
 
 
@@ -152,8 +155,10 @@ def _lasting(advice: Advice) -> Sentence:
             "clients that answer at times and fail at others."
         )
         return Sentence("seen", text, is_said=False, numbers=numbers)
-    text = f"It cannot be said that failures last (correlation of successive rounds {correlation})."
-    return Sentence("seen", text, persistence.next_round.high < 0.2, numbers)
+    is_said = persistence.next_round.high < 0.2
+    begin = "No sign that" if is_said else "It cannot be said whether"
+    text = f"{begin} failures last (correlation of successive rounds {correlation})."
+    return Sentence("seen", text, is_said, numbers)
 
 
 def _shared(advice: Advice) -> Sentence:
@@ -166,10 +171,10 @@ def _shared(advice: Advice) -> Sentence:
     if together.is_certain:
         text = f"Clients fail together (correlation within a round {correlation})."
         return Sentence("seen", text, numbers=numbers)
-    text = (
-        f"It cannot be said that clients fail together (correlation within a round {correlation})."
-    )
-    return Sentence("seen", text, together.correlation.high < 0.1, numbers)
+    is_said = together.correlation.high < 0.1
+    begin = "No sign that" if is_said else "It cannot be said whether"
+    text = f"{begin} clients fail together (correlation within a round {correlation})."
+    return Sentence("seen", text, is_said, numbers)
 
 
 def _changing(advice: Advice) -> Sentence:

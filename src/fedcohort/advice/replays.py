@@ -30,15 +30,16 @@ from fedcohort.advice.estimates import (
 from fedcohort.advice.log import FederationLog
 from fedcohort.advice.persistence import estimate_persistence
 from fedcohort.advice.rates import fit_rates
+from fedcohort.advice.selector_play import make_playable
 from fedcohort.arrays import Floats
-from fedcohort.lab.config_checks import check_needs_no_training
 from fedcohort.memory import check_memory
+from fedcohort.reports.words import counted
 from fedcohort.rng import stream
 from fedcohort.selection.base import BaseSelector
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.protocol import Cohort, Outcome
 from fedcohort.selection.random import Random
-from fedcohort.selection.registry import SELECTORS, Federation, make_selector
+from fedcohort.selection.registry import SELECTORS, Federation
 
 LEAST_EFFECTIVE = 100.0  # answers that the weighted log must be worth
 LEAST_ROUNDS = 20
@@ -134,13 +135,14 @@ def _check(log: FederationLog) -> None:
     if not log.arrived.any():
         raise ValueError(
             f"{log.source} must hold an answer to be replayed, got none to {len(log.arrived)} "
-            "questions"
+            "requests"
         )
     unknown = int(np.isnan(log.inclusion).sum())
     if unknown:
         raise ValueError(
             f"{log.source} must say with which probability each client was asked, got {unknown} "
-            f"of {len(log.inclusion)} questions without one"
+            f"of {len(log.inclusion)} requests without one; a CSV says so in the column inclusion, "
+            "a folder of compare only for random"
         )
     scheme = SELECTORS.get(log.selector or "")
     if scheme is not None and scheme.selector.ranks_candidates:
@@ -174,13 +176,17 @@ def asking_probabilities(log: FederationLog, name: str, seed: int = 0) -> Floats
     Raises:
         ValueError: If the selector needs more than a log has, or learns from who was asked.
     """
-    federation = Federation(
-        log.num_clients, log.cohort, rng=seed, horizon=log.num_rounds, deadline=log.deadline
-    )
-    selector = make_selector(name, federation)
-    check_needs_no_training(name, selector)
-    if not isinstance(selector, BaseSelector) or selector.needs_seconds:
-        raise ValueError(f"selector must need no times to be replayed, got {name!r}")
+    federation = Federation(log.num_clients, log.cohort, rng=seed, horizon=log.num_rounds)
+    selector = make_playable(name, federation)
+    if not isinstance(selector, BaseSelector):
+        raise ValueError(
+            f"selectors must be subclasses of BaseSelector to be replayed, got {name!r}"
+        )
+    if selector.cohort_size != log.cohort:
+        raise ValueError(
+            f"selectors must ask {counted(log.cohort, 'client')} per round as the log does, "
+            f"got {name!r}, which asks {selector.cohort_size}"
+        )
     _check_learning(name, selector)
 
     starts = np.searchsorted(log.round, np.arange(log.num_rounds + 1))
@@ -211,7 +217,7 @@ def _check_learning(name: str, selector: BaseSelector) -> None:
     learns = type(selector).learn is not BaseSelector.learn
     if learns and not isinstance(selector, E3CS):
         raise ValueError(
-            "selector must learn nothing, or weight answers by their probabilities as E3CS does, "
+            "selectors must learn nothing, or weight answers by their probabilities as E3CS does, "
             f"to be replayed, got {name!r}: it would learn from the recorded cohorts, not its own"
         )
 

@@ -2,18 +2,28 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from fedcohort.arrays import Bools, Floats, Ints
-from fedcohort.lab.config_checks import check_needs_no_training
 from fedcohort.lab.simulation_result import collect
 from fedcohort.metrics import jain
-from fedcohort.selection.registry import SELECTORS, Federation, make_selector
+from fedcohort.selection.fedcs import FedCS
+from fedcohort.selection.protocol import Selector
+from fedcohort.selection.registry import SELECTORS, Federation, find_scheme, make_selector
 
 RUNS = 48  # an even number
 FIFTHS = 5
 MOST_VALUES = 30_000_000  # entries of a world
+LACKING = {  # what a selector may declare to need, and a log cannot give
+    "needs_data_sizes": "data sizes",
+    "needs_losses": "losses",
+    "probes_losses": "losses",
+    "needs_norms": "lengths of updates",
+    "needs_seconds": "the times of all clients",
+    "needs_deadline": "a deadline",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +67,48 @@ def world_size(clients: int, rounds: int) -> tuple[int, int]:
     return min(rounds, max(20, MOST_VALUES // (clients * runs))), runs
 
 
+def make_playable(name: str, federation: Federation) -> Selector:
+    """Return a new selector that needs nothing but what a log has.
+
+    Args:
+        name: Name of a selector.
+        federation: What is known.
+
+    Raises:
+        ValueError: If there is no such selector, or it needs more.
+    """
+    scheme = find_scheme(name)
+    check_needs(name, scheme.selector)
+    if issubclass(scheme.selector, FedCS) and federation.success_rates is None:
+        raise ValueError(_lacking(name, "known rates"))
+    selector = make_selector(name, federation)
+    check_needs(name, selector)  # what a function makes is known only now
+    return selector
+
+
+def check_needs(name: str, selector: Any) -> None:
+    """Refuse a selector that needs something that a log lacks.
+
+    Args:
+        name: Its name, for the message.
+        selector: The selector or its class.
+
+    Raises:
+        ValueError: If it does.
+    """
+    for capability, what in LACKING.items():
+        if getattr(selector, capability, False):
+            raise ValueError(_lacking(name, what))
+
+
+def _lacking(name: str, what: str) -> str:
+    return f"selectors must need nothing that a log lacks, got {name!r}, which needs {what}"
+
+
 def can_play(name: str, clients: int, cohort: int, rates: Floats | None = None) -> bool:
     """Return whether a selector of this name can be compared with others.
 
-    It must be known, need no training, times or data, and ask as many clients as others do.
+    It must be known, need nothing that a log lacks, and ask as many clients as others do.
 
     Args:
         name: Name of a selector, from a log.
@@ -72,8 +120,7 @@ def can_play(name: str, clients: int, cohort: int, rates: Floats | None = None) 
         return False
     federation = Federation(clients, cohort, rng=[0], horizon=1, success_rates=rates)
     try:
-        selector = make_selector(name, federation)
-        check_needs_no_training(name, selector)
+        selector = make_playable(name, federation)
     except ValueError:
         return False
     return selector.cohort_size == cohort
@@ -94,7 +141,7 @@ def asks_as_many(name: str, clients: int, cohort: int, rates: Floats | None = No
         ValueError: If there is no such selector, or it needs what is not known.
     """
     federation = Federation(clients, cohort, rng=[0], horizon=1, success_rates=rates)
-    return make_selector(name, federation).cohort_size == cohort
+    return make_playable(name, federation).cohort_size == cohort
 
 
 def play_selectors(
@@ -109,7 +156,7 @@ def play_selectors(
         rates: Rates [K], for selectors that know them.
 
     Raises:
-        ValueError: If a selector needs training, times or data sizes.
+        ValueError: If a selector needs something that a log lacks.
     """
     rounds, runs, clients = world.shape
     played = {}
@@ -117,8 +164,7 @@ def play_selectors(
         federation = Federation(
             clients, cohort, rng=list(range(runs)), horizon=rounds, success_rates=rates
         )
-        selector = make_selector(name, federation)
-        check_needs_no_training(name, selector)
+        selector = make_playable(name, federation)
         result = collect(selector, iter(world), None, rounds=rounds, runs=runs)
         played[name] = Played(
             arrivals=result.successes.mean(axis=1),

@@ -11,7 +11,7 @@ from fedcohort.advice.played import play_simulation, play_trace
 from fedcohort.checks import check_choice, check_int, check_positive
 from fedcohort.files import check_file
 from fedcohort.lab.comparison import load_comparison
-from fedcohort.lab.folder import FLOWER_JOURNAL, Kind, detect_kind
+from fedcohort.lab.folder import FLOWER_JOURNAL, Kind, check_not_advice, detect_kind
 from fedcohort.lab.runs import run_keys
 from fedcohort.selection.protocol import NOBODY
 from fedcohort.world.intervals import COLUMNS as TRACE_COLUMNS
@@ -69,6 +69,7 @@ def read_log(
 
 
 def _read_folder(folder: Path, given: dict[str, float | str | None]) -> FederationLog:
+    check_not_advice("source", folder)
     kind = detect_kind(folder)
     if kind is Kind.FLOWER:
         _check_given(given, (), folder, "a Flower run")

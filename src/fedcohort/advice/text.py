@@ -6,6 +6,7 @@ import numpy as np
 
 from fedcohort.advice.advisor import Advice
 from fedcohort.advice.cohort import CONFIDENCE
+from fedcohort.advice.deadline import RISK
 from fedcohort.advice.durations import LEAST_ANSWERS
 from fedcohort.advice.estimates import plain
 from fedcohort.advice.headline import (
@@ -19,7 +20,7 @@ from fedcohort.advice.headline import (
 from fedcohort.advice.observations import describe_log
 from fedcohort.advice.rules import FOUND, MEMORY_STUDY, STUDY
 from fedcohort.advice.selectors import UNIFORM, SelectorAdvice
-from fedcohort.advice.wording import Sentence, number
+from fedcohort.advice.wording import Sentence, number, percent_apart
 from fedcohort.reports.words import counted, listed
 
 SELECTION_STUDY = (
@@ -60,7 +61,8 @@ def _deadline(advice: Advice) -> Sentence:
             f"few rounds with a longer deadline would tell.{describe_too_few(found)}"
         )
         return Sentence("deadline", text, False, numbers)
-    doubt = f"the chance that it loses more than 5 % against the best is {100 * found.risk:.0f} %"
+    risk = percent_apart(found.risk, RISK)
+    doubt = f"the chance that it loses more than 5 % against the best is {risk} %"
     if found.is_mixed:
         doubt = "clients changed during these rounds"
     if not found.is_said and found.is_better:
@@ -161,12 +163,15 @@ def _cohort(advice: Advice) -> list[Sentence]:
         advised = "Do so" if found.enough is not None else "Do so only if that is acceptable"
         if not found.is_wanted:
             advised = "With --needed the settings do so where slow clients keep their share"
+        early = f"{100 * found.slow_early:.0f} %"
+        now = f"{100 * found.slow_now:.0f} %"
+        share = f"then gives {early} of the answers instead of {now}"
+        if early == now:
+            share = f"still gives {now} of the answers"
         text = (
             f"If a round that asks {found.ask} closes with answer {found.needed} "
             f"(`enough={found.needed}`), it takes {found.seconds_early:.3g} s instead of "
-            f"{found.seconds_now:.3g} s; the slower half of the clients then gives "
-            f"{100 * found.slow_early:.0f} % of the answers instead of {100 * found.slow_now:.0f} "
-            f"%. {advised}."
+            f"{found.seconds_now:.3g} s; the slower half of the clients {share}. {advised}."
         )
         said.append(Sentence("cohort", text, numbers=numbers))
     return said

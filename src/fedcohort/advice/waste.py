@@ -14,7 +14,7 @@ class Waste:
     """Work that was asked for and did not count.
 
     Attributes:
-        share: Share of the questions without an answer that counted.
+        share: Share of the requests without an answer that counted.
         reasons: How often each reason occurred, by its word, the most frequent first.
         waiting: Share of the time of all rounds in which the server waited for clients that
             never answered in time; nan if times are unknown.

@@ -67,3 +67,21 @@ def number(interval: Interval, digits: int) -> str:
     """
     ends = f"({interval.low:.{digits}f} to {interval.high:.{digits}f})"
     return f"{interval.value:.{digits}f} {ends}"
+
+
+def percent_apart(value: float, bound: float) -> str:
+    """Return a share in percent, with decimals if it would else read like the bound beside it.
+
+    Args:
+        value: The share.
+        bound: What the share is compared with.
+
+    Examples:
+        >>> percent_apart(0.24, 0.03), percent_apart(0.033, 0.03), percent_apart(0.9496, 0.95)
+        ('24', '3.3', '94.96')
+    """
+    for digits in range(4):
+        text = f"{100 * value:.{digits}f}"
+        if float(text) != round(100 * bound, digits) or value == bound:
+            break
+    return text

@@ -11,7 +11,6 @@ from fedcohort.cli.parse import parse_numbers, parse_words
 if TYPE_CHECKING:
     from fedcohort.advice import Advice, FederationLog
 
-ADVICE = "advice.json"
 SETTINGS = "settings.toml"
 SNIPPET = "strategy.py"
 TRAINING = "training"
@@ -20,20 +19,20 @@ TRAINING = "training"
 def advise(
     source: Annotated[
         Path | None,
-        typer.Argument(help="A Flower run, a folder of ours, or a CSV."),
+        typer.Argument(help="Flower run, folder of compare or simulate, or CSV."),
     ] = None,
     clients: Annotated[int | None, typer.Option(help="Number of clients.")] = None,
     rates: Annotated[str | None, typer.Option(help="How often they answer, as 0.3,0.9.")] = None,
     seconds: Annotated[float | None, typer.Option(help="Median seconds until an answer.")] = None,
     spread: Annotated[
-        float | None, typer.Option(help="Sd of the logarithm of these seconds.")
+        float | None, typer.Option(help="Standard deviation of the logarithm of these seconds.")
     ] = None,
     off: Annotated[float | None, typer.Option(help="Mean rounds that a failure lasts.")] = None,
     cohort: Annotated[
-        int | None, typer.Option(help="Clients asked per round; traces, too.")
+        int | None, typer.Option(help="Clients asked per round; also for a trace.")
     ] = None,
     deadline: Annotated[
-        float | None, typer.Option(help="Present deadline in s; CSV logs, too.")
+        float | None, typer.Option(help="Present deadline in seconds; also for a CSV log.")
     ] = None,
     round_seconds: Annotated[
         float | None, typer.Option(help="Trace: length of a round, by default 60.")
@@ -45,13 +44,23 @@ def advise(
         str | None, typer.Option(help="Selectors to compare, with commas.")
     ] = None,
     needed: Annotated[int | None, typer.Option(help="Answers wanted per round.")] = None,
-    keep: Annotated[float, typer.Option(help="Share of answers to keep.")] = 0.9,
-    fair: Annotated[float, typer.Option(help="Least asked, of a fair share.")] = 0.4,
+    keep: Annotated[
+        float,
+        typer.Option(help="Least share of all answers that must come before the deadline."),
+    ] = 0.9,
+    fair: Annotated[
+        float,
+        typer.Option(
+            help="Lowest share of a fair share that the least asked fifth of clients must get."
+        ),
+    ] = 0.4,
     model_bytes: Annotated[int | None, typer.Option(help="Size of the model.")] = None,
-    dataset: Annotated[str | None, typer.Option(help="Train, too: on this data set.")] = None,
-    model: Annotated[str | None, typer.Option(help="Train, too: this model.")] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="Also train on this data set; needs --out.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="Also train this model; needs --out.")] = None,
     rounds: Annotated[int | None, typer.Option(help="Rounds to play, and to train.")] = None,
-    seeds: Annotated[int | None, typer.Option(help="Train, too: number of seeds.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds to train.")] = None,
     data: Annotated[Path | None, typer.Option(help="Folder with data sets.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of all draws.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder to write the advice to.")] = None,
@@ -71,6 +80,7 @@ def advise(
     from fedcohort.advice.selectors import CANDIDATES
     from fedcohort.advice.training import train
     from fedcohort.files import write_json, write_text
+    from fedcohort.lab.folder import ADVICE
     from fedcohort.reports.html.page import write_page
 
     if out is not None:
@@ -138,27 +148,31 @@ def advise(
 
 
 def _check_out(out: Path) -> None:
-    """Refuse a folder that holds a run: its settings and its page would be overwritten."""
+    """Refuse a folder with a run, or with files of the user that advice would overwrite."""
     from fedcohort.files import check_folder
-    from fedcohort.lab.folder import ENVIRONMENT, Kind, detect_kind, find_shards
+    from fedcohort.lab.folder import Kind, detect_kind, find_shards, has_advice
     from fedcohort.paper.page import FOLDERS
+    from fedcohort.reports.html.page import FILE_NAME
 
     check_folder("out", out)
     kind = detect_kind(out, FOLDERS)
     if kind is None and find_shards(out):
         kind = Kind.COMPARISON
-    # Advice has the settings of a comparison too, but not its environment.
-    is_advice = (out / ADVICE).exists() and not (out / ENVIRONMENT).exists()
-    if kind is None or (kind is Kind.COMPARISON and is_advice):
-        return
-    raise ValueError(f"out must not hold a {kind.value}, got {out}; choose another")
+    is_advice = has_advice(out)
+    if kind is not None:
+        raise ValueError(f"out must not hold a {kind.value}, got {out}; choose another")
+    for name in (SNIPPET, FILE_NAME):
+        if not is_advice and (out / name).exists():
+            raise ValueError(
+                f"out must not hold a {name} that advise did not write, got {out}; choose another"
+            )
 
 
 def _refuse(given: dict[str, Any], why: str) -> None:
     """Refuse flags that would have no effect."""
     for name, value in given.items():
         if value is not None:
-            raise ValueError(f"{name} must be left out {why}, got {value!r}")
+            raise ValueError(f"{name} must be left out {why}, got {value}")
 
 
 def _described(given: dict[str, Any]) -> "FederationLog":

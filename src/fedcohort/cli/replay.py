@@ -12,7 +12,9 @@ from fedcohort.cli.parse import parse_words
 def replay(
     source: Annotated[
         Path,
-        typer.Argument(metavar="LOG", help="A Flower run, or a log in CSV with inclusion."),
+        typer.Argument(
+            metavar="LOG", help="Flower run, CSV log with inclusion, or folder of compare."
+        ),
     ],
     selectors: Annotated[
         str, typer.Option(help="Selectors to replay; comma-separated.")
@@ -27,7 +29,9 @@ def replay(
 ) -> None:
     """Estimate what other selectors would have got, from recorded probabilities.
 
-    Answers per round with 95 % intervals; refused where the log says too little.
+    LOG is a Flower run, a CSV log with the column inclusion, or the run of
+    `random` in a folder of `compare`. Prints answers per round with 95 %
+    intervals; refused where the log says too little.
 
     Example: fedcohort replay runs/flower --selectors random,e3cs-0.5
     """

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fedcohort.checks import one_line
 from fedcohort.files.paths import atomic_write, check_file
 from fedcohort.files.seal import (
     BLANK,
@@ -148,9 +149,19 @@ def parse_json_lines(
         try:
             rows.append(_parse_line(line, keys, optional))
         except (ValueError, KeyError, TypeError) as error:
-            message = f"{path} must hold one round per line, got line {number}: {error!r}"
-            raise ValueError(message) from None
+            raise ValueError(
+                f"{path} must hold one round per line, got line {number}: {_describe(error, line)}"
+            ) from None
     return rows
+
+
+def _describe(error: Exception, line: bytes) -> str:
+    """Say what is wrong with a line."""
+    if isinstance(error, KeyError):
+        return f"the field {error.args[0]} is missing"
+    if isinstance(error, TypeError | json.JSONDecodeError):
+        return f"{line[:40]!r} is no JSON object"
+    return one_line(error)
 
 
 def _is_line(line: bytes, keys: Sequence[str]) -> bool:
