@@ -178,7 +178,7 @@ def test_the_table_of_compare_leaves_out_what_a_terminal_has_no_room_for():
     [
         ("seeds", "3", 3),
         ("learning_rate", "0.5", 0.5),
-        ("mus", "0, 0.5,", (0, 0.5)),
+        ("mus", "0, 0.5", (0, 0.5)),
         ("dataset", "7", "7"),
         ("eta", "0.25", 0.25),
         ("eta", "auto", "auto"),
