@@ -200,14 +200,16 @@ def load_or_simulate(
     settings = {"experiment": experiment, "version": __version__, **config.as_dict()}
     run_folder.check_out(folder)
     with run_folder.locked(folder):
-        with _suggesting_overwrite():
-            is_stored = not overwrite and run_folder.holds_simulation(folder, settings)
+        stored = None
+        if not overwrite and run_folder.has_simulation(folder):
+            with _suggesting_overwrite():
+                stored = run_folder.read_simulation_settings(folder)
+        is_stored = run_folder.is_same_simulation(settings, stored)
         if not is_stored:
             check_playable(config)  # first: a mistake in the settings is no mistake in the folder
-        run_folder.check_simulation_folder(folder, settings, overwrite, may_hold_others)
-        if is_stored:
+        run_folder.check_simulation_folder(folder, settings, overwrite, may_hold_others, stored)
+        if stored is not None:
             check_present_sources(folder, config)
-            stored = run_folder.read_simulation_settings(folder)  # ours, but for the version
             with _suggesting_overwrite():
                 results = load_results(folder)
                 check_shapes(folder, config, results, shapes(config))

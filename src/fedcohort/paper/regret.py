@@ -5,6 +5,7 @@ without a floor: of two clients, the first answers in the first quarter only, th
 """
 
 from dataclasses import dataclass
+from math import log, sqrt
 
 import numpy as np
 
@@ -22,7 +23,6 @@ from fedcohort.metrics import (
     theorem_holds,
 )
 from fedcohort.paper.simulations import Schemes
-from fedcohort.selection import quotas
 from fedcohort.selection.e3cs import E3CS
 from fedcohort.world.bernoulli import bernoulli
 from fedcohort.world.classes import class_rates
@@ -129,9 +129,15 @@ def quota_fractions(selector: str, rounds: int) -> Floats:
 
 
 def best_rate(fractions: Floats, num_clients: int, cohort_size: int) -> float:
-    """Return the rate that minimises the bound of Theorem 1: sqrt(K ln K / sum R_t)."""
+    """Return the rate that minimises the bound of Theorem 1: sqrt(K ln K / sum R_t).
+
+    It is the paper's, which may exceed 1 in short runs; `eta="auto"` is at most 1.
+    """
     spare, _ = spare_and_floors(fractions, num_clients, cohort_size)
-    return quotas.best_rate(num_clients, float(spare.sum()))
+    total = float(spare.sum())
+    if total <= 0:  # the quota leaves nothing to learn
+        return 1.0
+    return sqrt(num_clients * log(num_clients) / total)
 
 
 def play(config: SimulationConfig, on_progress: Progress | None = None) -> Schemes:

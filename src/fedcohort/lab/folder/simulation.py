@@ -29,16 +29,17 @@ def has_simulation(folder: Path) -> bool:
     return (folder / SIMULATION_SETTINGS).exists()
 
 
-def holds_simulation(folder: Path, settings: Mapping[str, Any]) -> bool:
-    """Return whether a folder holds the finished simulation of these settings."""
-    if not has_simulation(folder):
-        return False
-    stored = comparable_settings(read_simulation_settings(folder))
-    return stored == comparable_settings(settings)
+def is_same_simulation(settings: Mapping[str, Any], stored: Mapping[str, Any] | None) -> bool:
+    """Return whether stored settings are these, whichever version of fedcohort wrote them."""
+    return stored is not None and comparable_settings(stored) == comparable_settings(settings)
 
 
 def check_simulation_folder(
-    folder: Path, settings: Mapping[str, Any], overwrite: bool, may_hold_others: bool = False
+    folder: Path,
+    settings: Mapping[str, Any],
+    overwrite: bool,
+    may_hold_others: bool = False,
+    stored: Mapping[str, Any] | None = None,
 ) -> None:
     """Refuse a folder that a simulation with these settings must not use.
 
@@ -47,6 +48,7 @@ def check_simulation_folder(
         settings: The settings that are wanted.
         overwrite: Whether results of other settings, and other files, may be replaced.
         may_hold_others: Whether files that are no simulation may be there.
+        stored: The settings in the folder, if they were read already.
 
     Raises:
         ValueError: If the path is a file, or the folder holds a comparison, a reproduction, a
@@ -66,12 +68,12 @@ def check_simulation_folder(
         if not may_hold_others and not _holds_unfinished(folder):
             check_empty(folder)
         return
-    found = comparable_settings(read_simulation_settings(folder))
+    found = comparable_settings(stored or read_simulation_settings(folder))
     difference = find_difference(comparable_settings(settings), found)
     if difference is not None:
-        name, stored, wanted = difference
+        name, there, wanted = difference
         raise ValueError(
-            f"out must not hold results of other settings, got {folder} with {name} {stored}, "
+            f"out must not hold results of other settings, got {folder} with {name} {there}, "
             f"not {wanted}; choose another or add --overwrite"
         )
 
