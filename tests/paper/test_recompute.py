@@ -42,6 +42,7 @@ def test_the_recomputation_shares_no_code_with_the_package():
             False,
         ),
         ("fashion-mnist/emnist-cnn/table2/table2.csv", "fashion-mnist", {}, False),
+        ("nist-letters-mix/emnist-cnn/table2/table2.csv", "nist-letters-mix", {}, False),
     ],
 )
 def test_every_number_of_a_table_comes_out_of_the_records(table, dataset, wanted, worlds):
