@@ -1,20 +1,10 @@
 """Quantiles and tails of Student's t."""
 
+from functools import cache
 from math import atan2, cos, pi, sin, sqrt
+from statistics import NormalDist
 
-
-def expand_t(z: float, degrees: int) -> float:
-    """Return a quantile of Student's t from that of the normal distribution.
-
-    These are the first terms of its expansion in 1 / degrees.
-
-    Args:
-        z: The quantile of the normal distribution.
-        degrees: Degrees of freedom, above 15.
-    """
-    first = (z**3 + z) / (4 * degrees)
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
-    return z + first + second
+MANY = 1000  # degrees of freedom from which the expansion below is exact to six digits
 
 
 def t_quantile(probability: float, degrees: float) -> float:
@@ -72,6 +62,7 @@ def t_tail(ratio: float, degrees: int) -> float:
     return max(0.0, (1 - inside) / 2)  # rounding must not make it negative
 
 
+@cache
 def t_limit(tail: float, degrees: int) -> float:
     """Return the ratio that Student's t exceeds with a probability, without SciPy.
 
@@ -83,6 +74,8 @@ def t_limit(tail: float, degrees: int) -> float:
         >>> round(t_limit(0.025, 2), 3)
         4.303
     """
+    if degrees > MANY:
+        return _expand_t(NormalDist().inv_cdf(1 - tail), degrees)
     low, high = 0.0, 1.0
     while t_tail(high, degrees) > tail:
         high *= 2
@@ -92,3 +85,10 @@ def t_limit(tail: float, degrees: int) -> float:
         else:
             high = middle
     return high
+
+
+def _expand_t(z: float, degrees: int) -> float:
+    """Return a quantile of Student's t by its expansion in 1 / degrees around the normal's."""
+    first = (z**3 + z) / (4 * degrees)
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
+    return z + first + second

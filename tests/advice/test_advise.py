@@ -486,17 +486,17 @@ def test_a_selector_is_sure_only_if_it_gets_more_in_both_worlds():
 
 
 def test_a_difference_has_students_interval():
-    """Differences 1, 2, 3: mean 2, standard error 1/sqrt(3), t = 4.303."""
+    """Differences 1, 2, 3: mean 2, standard error 1/sqrt(3), t = 4.302653."""
     found = difference(np.array([1.0, 2.0, 3.0]), np.zeros(3))
     assert found.value == 2
-    assert found.high == pytest.approx(2 + 4.303 / np.sqrt(3))
+    assert found.high == pytest.approx(2 + 4.302653 / np.sqrt(3))
 
 
 def test_a_gain_is_in_doubt_as_far_as_the_rates_are():
     """Four pairs of runs with the gains 1, 2, 3, 4 that both runs of a pair share exactly.
 
     The rates' variance is 5/3 and that of all eight runs 10/7, which bounds it from above; with the
-    error of the mean, 10/56, the doubt is sqrt(45/28). Student's t for 3 degrees is 3.182.
+    error of the mean, 10/56, the doubt is sqrt(45/28). Student's t for 3 degrees is 3.182446.
     """
     gains = np.tile([1.0, 2.0, 3.0, 4.0], 2)
     empty = np.zeros((8, 1))
@@ -507,22 +507,22 @@ def test_a_gain_is_in_doubt_as_far_as_the_rates_are():
     found = gain_between(played, "one", "other")
     doubt = np.sqrt(45 / 28)
     assert found.value == pytest.approx(2.5)
-    assert found.high == pytest.approx(2.5 + 3.182 * doubt)
-    played["other"] = Played(played["one"].arrivals - 3.182 * doubt, empty, empty)
+    assert found.high == pytest.approx(2.5 + 3.182446 * doubt)
+    played["other"] = Played(played["one"].arrivals - 3.182446 * doubt, empty, empty)
     assert p_value_between(played, "one", "other") == 0.0  # the same difference in all runs
     assert gain_between(played, "one", "one").as_dict() == {"value": 0, "low": 0, "high": 0}
     assert p_value_between(played, "one", "one") == 1.0
 
 
 def test_runs_with_the_same_rates_count_as_one():
-    """Pairs with gains 1, 2, 3: mean 2, standard error 1/sqrt(3), t = 4.303 as for three runs."""
+    """Pairs with gains 1, 2, 3: mean 2, standard error 1/sqrt(3), t = 4.302653 as for three runs."""
     empty = np.zeros((6, 1))
     played = {
         "one": Played(np.tile([1.0, 2.0, 3.0], 2), empty, empty),
         "other": Played(np.zeros(6), empty, empty),
     }
     found = played_difference(played, "one", "other")
-    assert found.low == pytest.approx(2 - 4.303 / np.sqrt(3))
+    assert found.low == pytest.approx(2 - 4.302653 / np.sqrt(3))
 
 
 # --- Cohort, rule, settings ----------------------------------------------------------------

@@ -9,16 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Floats, Ints
-from fedcohort.students_t import expand_t
+from fedcohort.students_t import t_limit
 
 LEVEL = 0.95  # of every interval
 Z975 = 1.959964
-# 97.5 % quantiles of Student's t, for 1 to 15 degrees of freedom.
-T975 = (
-    12.706, 4.303, 3.182, 2.776, 2.571,
-    2.447, 2.365, 2.306, 2.262, 2.228,
-    2.201, 2.179, 2.160, 2.145, 2.131,
-)  # fmt: skip
 MOST_TIMES_MORE = 100  # times the rounds of a log; how many more it needs beyond that is a guess
 
 
@@ -82,14 +76,10 @@ def t975(degrees: int) -> float:
     """Return the 97.5 % quantile of Student's t, infinite for no degree of freedom.
 
     Examples:
-        >>> t975(1), round(t975(30), 3)
+        >>> round(t975(1), 3), round(t975(30), 3)
         (12.706, 2.042)
     """
-    if degrees < 1:
-        return inf
-    if degrees <= len(T975):
-        return T975[degrees - 1]
-    return expand_t(Z975, degrees)
+    return t_limit(0.025, degrees) if degrees > 0 else inf
 
 
 def bootstrap_weights(rounds: int, draws: int, block: int, rng: np.random.Generator) -> Floats:
