@@ -515,7 +515,7 @@ def test_a_gain_is_in_doubt_as_far_as_the_rates_are():
 
 
 def test_runs_with_the_same_rates_count_as_one():
-    """Pairs with gains 1, 2, 3: mean 2, standard error 1/sqrt(3), t = 4.302653 as for three runs."""
+    """Pairs with gains 1, 2, 3: mean 2, error 1/sqrt(3), t = 4.302653 as for three runs."""
     empty = np.zeros((6, 1))
     played = {
         "one": Played(np.tile([1.0, 2.0, 3.0], 2), empty, empty),

@@ -14,10 +14,12 @@ from fedcohort.paper.claims.evidence import (
     without_choosing_worlds,
 )
 from fedcohort.paper.claims.first_rounds import FirstRounds, compare_rounds, first_rounds
+from fedcohort.paper.claims.group import Group
 from fedcohort.paper.claims.noise import Noise, RunNoise
 from fedcohort.paper.claims.verdicts import CLAIMS, judge, report_on, weakest
 
 TASK = "cifar10"
+IID = Group("cifar10", "iid", 0.0)
 CLAIM = {claim.name: claim for claim in CLAIMS}
 
 
@@ -25,8 +27,8 @@ def trained(**by_scheme):
     """Return evidence with these values by seed for each scheme, whatever is asked for."""
     named = {name.replace("_", "-"): dict(enumerate(values)) for name, values in by_scheme.items()}
     return Evidence(
-        lambda task, selector, *rest: named.get(selector, {}),
-        lambda task, selector, *rest: dict.fromkeys(named.get(selector, {}), 100),
+        lambda group, selector, *rest: named.get(selector, {}),
+        lambda group, selector, *rest: dict.fromkeys(named.get(selector, {}), 100),
         {"cifar10": 100, "emnist-letters": 100},
     )
 
@@ -167,14 +169,14 @@ def test_a_run_that_stopped_before_the_target_says_at_least_so_many_rounds():
     values = {"fedcs": {0: 40.0, 2: inf}, "random": {0: 30.0, 1: 20.0, 2: 90.0}}
     played = {"fedcs": {0: 60, 1: 60, 2: 100}, "random": {0: 60, 1: 60, 2: 100}}
     evidence = Evidence(
-        lambda task, selector, *rest: values.get(selector, {}),
-        lambda task, selector, *rest: played.get(selector, {}),
+        lambda group, selector, *rest: values.get(selector, {}),
+        lambda group, selector, *rest: played.get(selector, {}),
         {"cifar10": 100},
     )
-    found = first_rounds(evidence, "cifar10", "fedcs", "iid", 0.0)
+    found = first_rounds(evidence, IID, "fedcs")
     assert found.reached == {0: log(40)}
     assert found.beyond == {1: log(60), 2: log(100)}
-    check = training.faster(evidence, "cifar10", "fedcs", "random", "iid", 0.0)
+    check = training.faster(evidence, IID, "fedcs", "random")
     assert check.supports == pytest.approx({0: log(30 / 40), 1: log(20 / 60), 2: log(90 / 100)})
     assert check.by_signs
 
@@ -200,9 +202,9 @@ def test_a_bound_counts_where_it_tells_which_run_was_first(slow, fast, lead, sup
 
 def test_runs_that_do_not_tell_are_not_called_missing():
     neither = trained(fedcs=(inf, inf), random=(inf, inf))
-    check = training.faster(neither, "cifar10", "fedcs", "random", "iid", 0.0, target=2)
+    check = training.faster(neither, IID, "fedcs", "random", target=2)
     assert decide([check])[0].verdict == "not reached"
-    absent = training.faster(trained(), "cifar10", "fedcs", "random", "iid", 0.0, target=2)
+    absent = training.faster(trained(), IID, "fedcs", "random", target=2)
     assert decide([absent])[0].verdict == "not run"
     (lead, *_) = training.lead_shrinks(neither, "cifar10")
     assert decide([lead])[0].verdict == "not reached"
@@ -240,18 +242,18 @@ def test_one_run_that_never_got_there_does_not_outvote_two_that_did():
         e3cs_0=(62.0, 70.0, 38.0),
         pow_d=(80.0, 85.0, 46.0),
     )
-    check = training.faster(evidence, "cifar10", "fedcs", "random", "iid", 0.0, target=1)
+    check = training.faster(evidence, IID, "fedcs", "random", target=1)
     assert check.mean < 0
     assert decide([check])[0].verdict == "cannot be told"
 
 
 def test_faster_and_better_compare_in_the_direction_of_their_names():
     evidence = trained(e3cs_0=(10.0, 11.0, 12.0), random=(20.0, 22.0, 24.0))
-    faster = training.faster(evidence, "cifar10", "e3cs-0", "random", "iid", 0.0)
+    faster = training.faster(evidence, IID, "e3cs-0", "random")
     assert faster.mean == pytest.approx(log(2))
-    slower = training.faster(evidence, "cifar10", "random", "e3cs-0", "iid", 0.0)
+    slower = training.faster(evidence, IID, "random", "e3cs-0")
     assert decide([slower])[0].verdict == "fails"
-    better = training.better(evidence, "cifar10", "random", "e3cs-0", "iid", 0.0)
+    better = training.better(evidence, IID, "random", "e3cs-0")
     assert better.mean == pytest.approx(11)
 
 
@@ -278,8 +280,8 @@ def test_worlds_that_chose_are_left_out_of_their_own_data_alone():
         trained(random=(1.0, 2.0, 3.0)), datasets={"cifar10": "cifar10", "emnist-letters": "digits"}
     )
     rest = without_choosing_worlds(evidence)
-    assert rest.trained("cifar10", "random", "iid", 0.0, 20, "final") == {1: 2.0, 2: 3.0}
-    assert len(rest.trained("emnist-letters", "random", "iid", 0.0, 20, "final")) == 3
+    assert rest.trained(IID, "random", "final") == {1: 2.0, 2: 3.0}
+    assert len(rest.trained(replace(IID, task="emnist-letters"), "random", "final")) == 3
     rows = report_on(evidence).tables["Verdicts"]
     row = next(row for row in rows if (row["claim"], row["on"]) == ("FedCS lowest", "cifar10"))
     assert row["verdict of these"] == "not run"

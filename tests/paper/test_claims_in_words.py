@@ -12,6 +12,7 @@ from fedcohort.lab.simulation import Simulation, simulate
 from fedcohort.paper.claims import training_checks as training
 from fedcohort.paper.claims.claim import Check, decide, write_effect
 from fedcohort.paper.claims.evidence import Evidence, our_evidence
+from fedcohort.paper.claims.group import Group
 from fedcohort.paper.claims.verdicts import count_verdicts, report_on
 from fedcohort.paper.curves import sample_numbers, sample_rows
 from fedcohort.paper.page import group_runs, make_findings
@@ -55,24 +56,25 @@ def test_effects_are_written_in_their_unit(size, unit, words):
     ],
 )
 def test_a_group_of_runs_is_named_with_what_is_not_usual(partition, mu, cohort, words):
-    assert training.describe_group(partition, mu, cohort) == words
+    assert str(Group("cifar10", partition, mu, cohort)) == words
 
 
 def test_the_gap_between_slowest_and_fastest_is_paired_by_seed():
     rounds = {"pow-d": {0: 80.0, 1: 60.0, 2: 50.0}, "fedcs": {1: 20.0, 2: 10.0, 5: 1.0}}
     evidence = Evidence(
-        lambda task, selector, *rest: rounds[selector], lambda *_: {}, {"cifar10": 100}
+        lambda group, selector, *rest: rounds[selector], lambda *_: {}, {"cifar10": 100}
     )
-    gap = training.lead_in_rounds(evidence, "cifar10", "pow-d", "fedcs", "iid", 0.0)
+    gap = training.lead_in_rounds(evidence, Group("cifar10", "iid", 0.0), "pow-d", "fedcs")
     assert gap == pytest.approx({1: log(3), 2: log(5)})
 
 
 def test_the_numbers_of_a_verdict_are_those_worked_by_hand():
     values = {"e3cs-0": {0: 0.5, 1: 0.52, 2: 0.54}, "random": {0: 0.6, 1: 0.7, 2: 0.65}}
 
-    def trained(task, selector, partition, mu, cohort, quantity):
-        asked = partition == "iid" and mu == 0.0 and cohort == 20 and quantity == "final"
-        return values.get(selector, {}) if asked else {}
+    def trained(group, selector, quantity):
+        if quantity != "final" or group != Group(group.task, "iid", 0.0):
+            return {}
+        return values.get(selector, {})
 
     evidence = Evidence(trained, lambda *_: {}, {"cifar10": 100, "emnist-letters": 100})
     rows = [row for table in report_on(evidence).numbers.values() for row in table]
@@ -173,9 +175,11 @@ def test_evidence_of_ours_has_what_was_simulated_and_what_was_trained(simulated,
     assert evidence.cohort == 20
     assert evidence.labels == {"selection": "selection, T=6"}
     assert evidence.classes.tolist() == [0] * 25 + [1] * 25 + [2] * 25 + [3] * 25
-    assert evidence.trained("cifar10", "random", "iid", 0.0, 20, "final") == pytest.approx({3: 0.7})
-    assert evidence.trained("cifar10", "random", "iid", 0.0, 10, "final") == {}
-    assert evidence.trained("cifar10", "random", "primary-label", 0.0, 20, "final") == {}
+    assert evidence.trained(Group("cifar10", "iid", 0.0), "random", "final") == pytest.approx(
+        {3: 0.7}
+    )
+    assert evidence.trained(Group("cifar10", "iid", 0.0, 10), "random", "final") == {}
+    assert evidence.trained(Group("cifar10", "primary-label", 0.0), "random", "final") == {}
     shown = evidence.participation["fedcs"]
     assert shown.seeds == (4, 5)
     assert shown.successes.tolist() == played.results["fedcs"].successes.tolist()

@@ -10,6 +10,7 @@ from itertools import pairwise, product
 from fedcohort.paper.claims.claim import Check, Claim, compare
 from fedcohort.paper.claims.evidence import Evidence
 from fedcohort.paper.claims.first_rounds import compare_rounds, first_rounds
+from fedcohort.paper.claims.group import Group
 from fedcohort.paper.claims.training import BOTH, FINAL, SPEED
 from fedcohort.paper.claims.training_checks import MINOR, better, faster
 from fedcohort.paper.labels import partition_label
@@ -23,8 +24,8 @@ def larger_cohorts_are_faster(evidence: Evidence, task: str) -> Iterator[Check]:
     for partition, name, (few, many) in product(PAPER["partitions"], PAPER_SELECTORS, neighbours):
         yield compare_rounds(
             f"{name} faster with k={many} than with {few}, {partition_label(partition)}",
-            slow=first_rounds(evidence, task, name, partition, 0.0, few),
-            fast=first_rounds(evidence, task, name, partition, 0.0, many),
+            slow=first_rounds(evidence, Group(task, partition, 0.0, few), name),
+            fast=first_rounds(evidence, Group(task, partition, 0.0, many), name),
         )
 
 
@@ -34,8 +35,8 @@ def larger_cohorts_end_higher(evidence: Evidence, task: str) -> Iterator[Check]:
     for partition, name, (few, many) in product(PAPER["partitions"], PAPER_SELECTORS, neighbours):
         yield compare(
             f"{name} ends higher with k={many} than with {few}, {partition_label(partition)}",
-            higher=evidence.trained(task, name, partition, 0.0, many, "final"),
-            lower=evidence.trained(task, name, partition, 0.0, few, "final"),
+            higher=evidence.trained(Group(task, partition, 0.0, many), name, "final"),
+            lower=evidence.trained(Group(task, partition, 0.0, few), name, "final"),
             unit="accuracy",
         )
 
@@ -44,8 +45,9 @@ def e3cs_at_every_k(evidence: Evidence, task: str) -> Iterator[Check]:
     """At every k E3CS with a quota is faster than Random and ends at most a point below it."""
     with_quota = ("e3cs-0.5", "e3cs-0.8", "e3cs-inc")
     for partition, cohort, name in product(PAPER["partitions"], COHORTS, with_quota):
-        yield faster(evidence, task, name, "random", partition, 0.0, cohort)
-        yield better(evidence, task, name, "random", partition, 0.0, -MINOR, cohort)
+        group = Group(task, partition, 0.0, cohort)
+        yield faster(evidence, group, name, "random")
+        yield better(evidence, group, name, "random", lead=-MINOR)
 
 
 SECTION = "Appendix: Varying Selection Cardinality"

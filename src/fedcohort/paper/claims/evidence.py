@@ -6,20 +6,22 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fedcohort.arrays import Ints
+from fedcohort.lab.result import Result
 from fedcohort.lab.simulation import Simulation
 from fedcohort.metrics import jain
 from fedcohort.paper import participation, published, theorem
 from fedcohort.paper.cells import Cells, Quantity, values_by_seed
+from fedcohort.paper.claims.group import Group
 from fedcohort.paper.labels import heading
 from fedcohort.paper.readings import CHOOSING_WORLDS
 from fedcohort.paper.results import Results
 from fedcohort.paper.setting import COHORTS, TASKS, Overrides, full_config
 from fedcohort.world.classes import class_of
 
-# Task, selector, partition, mu, cohort and quantity give values by seed.
-TrainedValues = Callable[[str, str, str, float, int, Quantity], Mapping[int, float]]
-# Task, selector, partition, mu and cohort give the number of rounds played by seed.
-PlayedRounds = Callable[[str, str, str, float, int], Mapping[int, int]]
+# Group, selector and quantity give values by seed.
+TrainedValues = Callable[[Group, str, Quantity], Mapping[int, float]]
+# Group and selector give the number of rounds played by seed.
+PlayedRounds = Callable[[Group, str], Mapping[int, int]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,16 +100,14 @@ class Evidence:
 def without_choosing_worlds(evidence: Evidence) -> Evidence:
     """Return the evidence of the worlds in which no reading of the paper was chosen."""
 
-    def trained(
-        task: str, selector: str, partition: str, mu: float, cohort: int, quantity: Quantity
-    ) -> dict[int, float]:
-        values = evidence.trained(task, selector, partition, mu, cohort, quantity)
-        chose = evidence.choosing(task)
+    def trained(group: Group, selector: str, quantity: Quantity) -> dict[int, float]:
+        values = evidence.trained(group, selector, quantity)
+        chose = evidence.choosing(group.task)
         return {seed: value for seed, value in values.items() if seed not in chose}
 
-    def played(task: str, selector: str, partition: str, mu: float, cohort: int) -> dict[int, int]:
-        rounds = evidence.played(task, selector, partition, mu, cohort)
-        chose = evidence.choosing(task)
+    def played(group: Group, selector: str) -> dict[int, int]:
+        rounds = evidence.played(group, selector)
+        chose = evidence.choosing(group.task)
         return {seed: number for seed, number in rounds.items() if seed not in chose}
 
     participation = {}
@@ -121,21 +121,26 @@ def without_choosing_worlds(evidence: Evidence) -> Evidence:
 def paper_evidence() -> Evidence:
     """Return the paper's own tables as evidence of one seed."""
 
-    def trained(
-        task: str, selector: str, partition: str, mu: float, cohort: int, quantity: Quantity
-    ) -> dict[int, float]:
-        values = published.table(task).get((selector, partition, mu), {})
-        if cohort != 20 or quantity not in values:
+    def trained(group: Group, selector: str, quantity: Quantity) -> dict[int, float]:
+        values = _published(group, selector)
+        if quantity not in values:
             return {}
         return {0: values[quantity]}
 
-    def played(task: str, selector: str, partition: str, mu: float, cohort: int) -> dict[int, int]:
-        values = published.table(task).get((selector, partition, mu), {})
-        if cohort != 20 or not values:
+    def played(group: Group, selector: str) -> dict[int, int]:
+        values = _published(group, selector)
+        if not values:
             return {}
-        return {0: published.ROUNDS[task]}
+        return {0: published.ROUNDS[group.task]}
 
     return Evidence(trained, played, published.ROUNDS)
+
+
+def _published(group: Group, selector: str) -> Mapping[Quantity, float]:
+    """Return what the paper prints for a scheme in a group, if it prints anything."""
+    if group.cohort != 20:
+        return {}
+    return published.table(group.task).get((selector, group.partition, group.mu), {})
 
 
 def our_evidence(results: Results, overrides: Overrides) -> Evidence:
@@ -147,13 +152,15 @@ def our_evidence(results: Results, overrides: Overrides) -> Evidence:
     tables, left_out = results.cells(*configs.values())
     cells: dict[tuple[str, int], Cells] = dict(zip(configs, tables, strict=True))
 
-    def trained(
-        task: str, selector: str, partition: str, mu: float, cohort: int, quantity: Quantity
-    ) -> dict[int, float]:
-        return values_by_seed(cells[task, cohort][selector, partition, "paper", mu], quantity)
+    def runs_of(group: Group, selector: str) -> list[Result]:
+        table = cells[group.task, group.cohort]
+        return table[selector, group.partition, "paper", group.mu]
 
-    def played(task: str, selector: str, partition: str, mu: float, cohort: int) -> dict[int, int]:
-        runs = cells[task, cohort][selector, partition, "paper", mu]
+    def trained(group: Group, selector: str, quantity: Quantity) -> dict[int, float]:
+        return values_by_seed(runs_of(group, selector), quantity)
+
+    def played(group: Group, selector: str) -> dict[int, int]:
+        runs = runs_of(group, selector)
         return {run.config.first_seed: len(run.accuracy) for run in runs}
 
     rounds = {}

@@ -10,8 +10,8 @@ from math import inf, log
 
 from fedcohort.paper.claims.claim import Check
 from fedcohort.paper.claims.evidence import Evidence
+from fedcohort.paper.claims.group import Group
 from fedcohort.paper.claims.noise import BySeed, Noise
-from fedcohort.paper.setting import TASKS
 
 
 @dataclass(frozen=True)
@@ -32,21 +32,12 @@ class FirstRounds:
         return {*self.reached, *self.beyond}
 
 
-def first_rounds(
-    evidence: Evidence,
-    task: str,
-    selector: str,
-    partition: str,
-    mu: float,
-    cohort: int = 20,
-    target: int = 0,
-) -> FirstRounds:
+def first_rounds(evidence: Evidence, group: Group, selector: str, target: int = 0) -> FirstRounds:
     """Return when the runs of a scheme reached a target; target 0 is the lowest."""
-    accuracy = TASKS[task]["targets"][target]
-    found = evidence.trained(task, selector, partition, mu, cohort, accuracy)
+    found = evidence.trained(group, selector, group.accuracy(target))
     reached = {seed: log(round) for seed, round in found.items() if round < inf}
     beyond = {}
-    for seed, rounds in evidence.played(task, selector, partition, mu, cohort).items():
+    for seed, rounds in evidence.played(group, selector).items():
         if seed not in reached:
             beyond[seed] = log(rounds)
     return FirstRounds(reached, beyond)
