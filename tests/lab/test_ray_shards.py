@@ -15,7 +15,7 @@ from fedcohort.lab import ray_shards
 from fedcohort.lab.comparison import run_comparison
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.devices import ShardFailed
-from fedcohort.lab.sharding import Workers, run_sharded
+from fedcohort.lab.sharding import ShardWorkers, run_sharded
 from shard_work import is_alive, wait_until
 
 CONFIG = ComparisonConfig(
@@ -67,7 +67,7 @@ def test_without_ray_the_extra_is_named(monkeypatch):
 
 def test_only_kinds_of_devices_are_asked_of_a_cluster():
     with pytest.raises(ValueError, match="device must be cpu or cuda on a Ray cluster, got 'auto'"):
-        Workers.on_ray("auto", "auto")
+        ShardWorkers.on_ray("auto", "auto")
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +137,7 @@ def test_a_killed_worker_is_replaced_and_goes_on(cluster, whole, tmp_path):
     merged = run_sharded(
         CONFIG,
         tmp_path / "run",
-        Workers.on_ray(cluster.address),
+        ShardWorkers.on_ray(cluster.address),
         on_progress=lambda *words: told.append(words),
     )
     killer.join()
@@ -150,7 +150,7 @@ def test_a_killed_worker_is_replaced_and_goes_on(cluster, whole, tmp_path):
 @pytest.mark.slow
 def test_after_a_failure_the_same_command_goes_on(cluster, whole, tmp_path, monkeypatch):
     folder = tmp_path / "run"
-    workers = Workers.on_ray(cluster.address)
+    workers = ShardWorkers.on_ray(cluster.address)
     killer = Killer(folder)
     killer.start()
     with monkeypatch.context() as patch:
@@ -179,11 +179,11 @@ def test_a_mistake_in_a_shard_is_one_line(cluster, tmp_path, monkeypatch):
     config = ComparisonConfig(**(CONFIG.as_dict() | {"samples_per_client": 10**6}))
     message = "shard ./2 on Ray failed, and the others were stopped: samples_per_client must add"
     with pytest.raises(ShardFailed, match=message):
-        run_sharded(config, Path("relative"), Workers.on_ray(cluster.address))
+        run_sharded(config, Path("relative"), ShardWorkers.on_ray(cluster.address))
 
 
 @pytest.mark.slow
 def test_a_cluster_without_gpus_is_refused(cluster, tmp_path):
     message = "device must be one that the Ray cluster has, got cuda and no GPU"
     with pytest.raises(ValueError, match=message):
-        run_sharded(CONFIG, tmp_path / "run", Workers.on_ray(cluster.address, "cuda"))
+        run_sharded(CONFIG, tmp_path / "run", ShardWorkers.on_ray(cluster.address, "cuda"))

@@ -12,7 +12,7 @@ from fedcohort.lab import folder as run_folder
 from fedcohort.lab.comparison import load_comparison, run_comparison
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.devices import ShardFailed
-from fedcohort.lab.sharding import Workers, run_shard, run_sharded
+from fedcohort.lab.sharding import ShardWorkers, run_shard, run_sharded
 from fedcohort.lab.shards import Shard
 from fedcohort.lab.summary import comparison_rows
 from shard_work import children
@@ -200,7 +200,7 @@ def test_other_seeds_are_counted_in_the_whole_comparison_not_in_a_shard(copy):
         run_comparison(config, copy)
     message = "settings must be those of the shards in .*, got seeds 4, not 3; choose another"
     with pytest.raises(ValueError, match=message):
-        run_sharded(config, copy, Workers.on_devices(["cpu", "cpu"]), resume=True)
+        run_sharded(config, copy, ShardWorkers.on_devices(["cpu", "cpu"]), resume=True)
     with pytest.raises(ValueError, match=message):
         run_shard(config, copy, Shard(1, 2))
     shutil.rmtree(copy / "shards" / "1-of-2")  # Who knows how many seeds it had?
@@ -249,7 +249,7 @@ def test_shards_do_not_mix_with_a_run_that_has_none_or_with_other_files(tmp_path
 def test_devices_do_not_go_on_without_being_told(copy):
     remove_second(copy)
     with pytest.raises(ValueError, match=r"out must not hold an unfinished run, .* add --resume"):
-        run_sharded(CONFIG, copy, Workers.on_devices(["cpu"]))
+        run_sharded(CONFIG, copy, ShardWorkers.on_devices(["cpu"]))
 
 
 def test_to_overwrite_discards_the_shards_too(copy):
@@ -280,7 +280,7 @@ def test_a_killed_process_ends_all_and_the_same_command_goes_on(tmp_path):
             os.kill(children(os.getpid())[0], signal.SIGKILL)
 
     with pytest.raises(ShardFailed, match="was ended by SIGKILL"):
-        run_sharded(config, folder, Workers.on_devices(["cpu", "cpu"]), on_progress=kill)
+        run_sharded(config, folder, ShardWorkers.on_devices(["cpu", "cpu"]), on_progress=kill)
     assert children(os.getpid()) == []
     rounds = []
     for path in run_folder.find_shards(folder).values():
@@ -293,7 +293,7 @@ def test_a_killed_process_ends_all_and_the_same_command_goes_on(tmp_path):
     merged = run_sharded(
         config,
         folder,
-        Workers.on_devices(["cpu"]),  # one device goes on with the shards of two
+        ShardWorkers.on_devices(["cpu"]),  # one device goes on with the shards of two
         resume=True,
         on_progress=lambda words, done, total: told.append(words),
     )
@@ -302,5 +302,5 @@ def test_a_killed_process_ends_all_and_the_same_command_goes_on(tmp_path):
     names = {words.split(",")[0] for words in told}
     assert names == {"shard 1/2 on cpu", "shard 2/2 on cpu"}
     # A finished run is only shown, whoever asks.
-    again = run_sharded(config, folder, Workers.on_devices(["cpu"]))
+    again = run_sharded(config, folder, ShardWorkers.on_devices(["cpu"]))
     assert np.array_equal(again.records["loss"], merged.records["loss"])

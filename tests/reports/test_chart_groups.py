@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from fedcohort.reports.charts.groups import accuracy_per_class, accuracy_per_label
-from fedcohort.reports.findings import Scheme
+from fedcohort.reports.findings import SchemeResults
 
 NAN = float("nan")
 
@@ -11,7 +11,7 @@ def scheme(by_class=None):
     if by_class is not None:
         by_class = np.array(by_class)
     ones = np.ones((2, 2))
-    return Scheme([0, 1], asked=4 * ones, successes=ones, class_accuracy=by_class)
+    return SchemeResults([0, 1], asked=4 * ones, successes=ones, class_accuracy=by_class)
 
 
 def test_every_scheme_has_a_dot_per_class_with_its_spread():
@@ -35,7 +35,7 @@ def test_one_class_alone_and_runs_without_classes_have_no_panel():
 
 def labelled(by_label):
     ones = np.ones((2, 2))
-    return Scheme([0, 1], asked=4 * ones, successes=ones, label_accuracy=np.array(by_label))
+    return SchemeResults([0, 1], asked=4 * ones, successes=ones, label_accuracy=np.array(by_label))
 
 
 def test_every_scheme_has_a_dot_per_label():

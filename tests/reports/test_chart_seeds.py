@@ -8,7 +8,7 @@ from fedcohort.reports.charts.seeds import (
     evenly_spread,
     mean_and_sd,
 )
-from fedcohort.reports.findings import Scheme
+from fedcohort.reports.findings import SchemeResults
 
 NAN = float("nan")
 
@@ -44,7 +44,7 @@ def test_few_indices_are_spread_evenly_and_keep_both_ends():
 
 
 def test_at_each_moment_the_last_accuracy_tested_counts():
-    scheme = Scheme(
+    scheme = SchemeResults(
         seeds=[0],
         asked=np.full((1, 3), 4.0),
         successes=np.ones((1, 3)),
@@ -58,12 +58,12 @@ def test_at_each_moment_the_last_accuracy_tested_counts():
 
 
 def test_without_seconds_there_is_no_curve_over_time():
-    scheme = Scheme([0], np.ones((1, 2)), np.ones((1, 2)), accuracy=np.ones((1, 2)))
+    scheme = SchemeResults([0], np.ones((1, 2)), np.ones((1, 2)), accuracy=np.ones((1, 2)))
     assert accuracy_over_seconds(scheme).x.size == 0
 
 
 def test_a_curve_over_time_ends_when_the_first_seed_has_no_more_rounds():
-    scheme = Scheme(
+    scheme = SchemeResults(
         seeds=[0, 1],
         asked=np.full((2, 2), 4.0),
         successes=np.ones((2, 2)),
@@ -76,7 +76,7 @@ def test_a_curve_over_time_ends_when_the_first_seed_has_no_more_rounds():
 
 
 def test_a_curve_over_time_begins_when_every_seed_has_been_tested():
-    scheme = Scheme(
+    scheme = SchemeResults(
         seeds=[0, 1],
         asked=np.full((2, 2), 4.0),
         successes=np.ones((2, 2)),

@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 
 from fedcohort.reports.charts.tradeoffs import fairness_against_accuracy, wasted_work
-from fedcohort.reports.findings import Scheme
+from fedcohort.reports.findings import SchemeResults
 
 NAN = float("nan")
 
 
 def scheme(**more):
-    return Scheme([0, 1], asked=np.full((2, 2), 4.0), successes=np.ones((2, 2)), **more)
+    return SchemeResults([0, 1], asked=np.full((2, 2), 4.0), successes=np.ones((2, 2)), **more)
 
 
 def test_wasted_work_is_a_bar_per_scheme_with_its_spread():

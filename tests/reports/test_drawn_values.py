@@ -21,7 +21,7 @@ from fedcohort.reports.charts import (
 from fedcohort.reports.charts.clients import inclusion_probabilities, selections_per_class
 from fedcohort.reports.charts.curves import over_rounds, regret_and_bounds
 from fedcohort.reports.figures import draw
-from fedcohort.reports.findings import Scheme
+from fedcohort.reports.findings import SchemeResults
 from fedcohort.reports.html.elements import definitions, rows_table
 from fedcohort.reports.html.figures import controls
 from fedcohort.reports.html.terms import Marker
@@ -181,7 +181,7 @@ def test_settings_are_spelt_as_in_a_settings_file():
 
 def test_controls_are_there_only_where_there_is_a_choice():
     ones = np.ones((1, 1))
-    scheme = Scheme([0], asked=ones, successes=ones)
+    scheme = SchemeResults([0], asked=ones, successes=ones)
     four = dict.fromkeys("abcd", scheme)
     assert controls({"k": four}, []) == ""  # all four are highlighted
     five = controls({"k": dict.fromkeys("abcde", scheme)}, ["b", "e"])

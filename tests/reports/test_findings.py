@@ -1,9 +1,9 @@
 import numpy as np
 
-from fedcohort.reports.findings import Scheme
+from fedcohort.reports.findings import SchemeResults
 
 # Two seeds, three rounds: asked 4 each time, used 1 2 3 and 4 0 2; three clients.
-SCHEME = Scheme(
+SCHEME = SchemeResults(
     seeds=[0, 1],
     asked=np.full((2, 3), 4.0),
     successes=np.array([[1.0, 2.0, 3.0], [4.0, 0.0, 2.0]]),
@@ -22,5 +22,5 @@ def test_what_a_scheme_says_of_each_seed_is_worked_out_by_hand():
 
 
 def test_success_weighs_rounds_by_the_number_of_updates_asked_for():
-    scheme = Scheme([0], asked=np.array([[4.0, 2.0]]), successes=np.array([[1.0, 2.0]]))
+    scheme = SchemeResults([0], asked=np.array([[4.0, 2.0]]), successes=np.array([[1.0, 2.0]]))
     np.testing.assert_allclose(scheme.success, [3 / 6])

@@ -8,7 +8,7 @@ from run_folders import SMALL, write_comparison, write_journal
 from fedcohort import cli
 from fedcohort.cli.pages import load_findings, write_report
 from fedcohort.reports.answer import Answer
-from fedcohort.reports.findings import Findings, Scheme
+from fedcohort.reports.findings import Findings, SchemeResults
 from fedcohort.reports.html import page as pages
 from fedcohort.reports.html.page import page, write_page
 
@@ -17,7 +17,7 @@ EVIL = "<img src=x onerror=alert(1)>\"&'</script><script>alert(2)</script>"
 
 def scheme(successes, **more):
     successes = np.asarray(successes, dtype=float)
-    return Scheme(range(len(successes)), np.full(successes.shape, 4.0), successes, **more)
+    return SchemeResults(range(len(successes)), np.full(successes.shape, 4.0), successes, **more)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from fedcohort.reports.candidates import Candidate
-from fedcohort.reports.findings import Scheme
+from fedcohort.reports.findings import SchemeResults
 from fedcohort.reports.html.elements import marked_table
 from fedcohort.reports.html.terms import Marker
 from fedcohort.reports.pages.training_answer import order_kinds, training_answer
@@ -24,7 +24,7 @@ AHEAD = [0.60, 0.621, 0.579, 0.600]  # a tenth more in every seed, nearly
 def candidate(selector, final, rule="", kind="k", **more):
     accuracy = np.array(final, dtype=float)[:, None]
     asked = np.full(accuracy.shape, 4.0)
-    scheme = Scheme(range(len(final)), asked, asked / 2, accuracy=accuracy)
+    scheme = SchemeResults(range(len(final)), asked, asked / 2, accuracy=accuracy)
     name = f"{selector}, {rule}" if rule else selector
     uniform = selector == "random"
     papers = selector.startswith("e3cs")
@@ -276,7 +276,7 @@ def test_the_cost_is_that_of_the_seeds_that_were_played_to_the_end():
     nan = float("nan")
     accuracy = np.array([[0.1, 0.2, 0.3], [0.1, nan, nan]])
     asked = np.where(np.isnan(accuracy), nan, 4.0)
-    scheme = Scheme([0, 1], asked, asked / 2, accuracy=accuracy)
+    scheme = SchemeResults([0, 1], asked, asked / 2, accuracy=accuracy)
     answer = training_answer({"d": [Candidate("a", "a", "", "k", scheme)]})
     assert answer.table.rows[0]["asked"] == "12"
     (line,) = answer.picture.panels["d"].series

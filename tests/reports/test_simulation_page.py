@@ -4,7 +4,7 @@ from page_text import chart_ids, csv_of
 from fedcohort.cli.pages import load_findings
 from fedcohort.lab.config import SimulationConfig
 from fedcohort.lab.simulation import load_or_simulate
-from fedcohort.reports.findings import Scheme
+from fedcohort.reports.findings import SchemeResults
 from fedcohort.reports.html.page import page
 from fedcohort.reports.pages.simulation_answer import simulation_answer
 
@@ -22,7 +22,7 @@ def test_a_simulation_has_a_page_without_accuracy(tmp_path):
 def scheme(successes, counts=None):
     """Return a scheme whose seeds got so many of ten answers."""
     used = np.array(successes, dtype=float)[:, None]
-    return Scheme(range(len(used)), np.full(used.shape, 10.0), used, counts)
+    return SchemeResults(range(len(used)), np.full(used.shape, 10.0), used, counts)
 
 
 def test_schemes_that_the_seeds_cannot_tell_from_the_first_are_marked():

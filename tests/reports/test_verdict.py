@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fedcohort.reports.findings import Findings, Scheme
+from fedcohort.reports.findings import Findings, SchemeResults
 from fedcohort.reports.html.verdict import describe_schemes, left_out, verdict
 
 
@@ -11,7 +11,7 @@ def scheme(accuracy, successes=None, counts=None, first_seed=0):
     accuracy = np.array(accuracy, dtype=float)
     used = np.full(accuracy.shape, 2.0) if successes is None else np.array(successes, dtype=float)
     seeds = range(first_seed, first_seed + len(accuracy))
-    return Scheme(
+    return SchemeResults(
         seeds,
         np.full(accuracy.shape, 4.0),
         used,

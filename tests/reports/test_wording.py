@@ -7,7 +7,7 @@ import pytest
 
 from fedcohort.lab.config import SimulationConfig
 from fedcohort.reports.charts.groups import class_labels
-from fedcohort.reports.findings import Findings, Scheme
+from fedcohort.reports.findings import Findings, SchemeResults
 from fedcohort.reports.pages.wording import describe_failures, list_rates, list_seeds
 
 CONFIG = SimulationConfig(("random",), clients=8, cohort=3, rounds=5, seeds=2)
@@ -60,7 +60,7 @@ def test_classes_of_equal_rates_are_told_apart_by_their_numbers():
 
 def test_what_was_not_recorded_is_none_and_left_out_of_charts():
     ones = np.ones((2, 3))
-    bare = Scheme([0, 1], asked=2 * ones, successes=ones)
+    bare = SchemeResults([0, 1], asked=2 * ones, successes=ones)
     full = replace(bare, accuracy=np.array([[0.1, 0.5, 0.4], [0.1, 0.2, 0.3]]))
     assert (bare.fairness, bare.final_accuracy, bare.rounds_to(0.5)) == (None, None, None)
     np.testing.assert_array_equal(full.rounds_to(0.5), [2, np.nan])

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from fedcohort.lab.sharding import Workers
+    from fedcohort.lab.sharding import ShardWorkers
     from fedcohort.lab.shards import Shard
 
 SHARD = typer.Option(metavar="I/N", help="Train share I of N (job arrays).")
@@ -15,7 +15,7 @@ RAY = typer.Option(metavar="VALUE", help="Share the seeds on the Ray cluster the
 
 def read_sharing(
     shard: str | None, devices: str | None, ray: str | None, device: str | None
-) -> "tuple[Shard | None, Workers | None]":
+) -> "tuple[Shard | None, ShardWorkers | None]":
     """Return which shard to train, or who trains all of them; None and None without sharing.
 
     Args:
@@ -28,7 +28,7 @@ def read_sharing(
         ValueError: If flags exclude each other, or a value cannot be used.
     """
     # Imported here, not at the top: `--help` must not load it.
-    from fedcohort.lab.sharding import Workers
+    from fedcohort.lab.sharding import ShardWorkers
     from fedcohort.lab.shards import parse_shard
 
     given = {"shard": shard, "devices": devices, "ray": ray}
@@ -40,9 +40,9 @@ def read_sharing(
     if shard is not None:
         return parse_shard(shard), None
     if devices is not None:
-        return None, Workers.on_devices(_parse_devices(devices))
+        return None, ShardWorkers.on_devices(_parse_devices(devices))
     if ray is not None:
-        return None, Workers.on_ray(ray, device or "cpu")
+        return None, ShardWorkers.on_ray(ray, device or "cpu")
     return None, None
 
 

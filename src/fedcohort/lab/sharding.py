@@ -21,7 +21,7 @@ MakeWork = Callable[[Shard], Callable[..., object]]
 
 
 @dataclass(frozen=True)
-class Workers:
+class ShardWorkers:
     """Who trains the shards: devices of this machine, or a Ray cluster.
 
     Attributes:
@@ -43,16 +43,16 @@ class Workers:
         return self.ray or ",".join(self.devices)
 
     @staticmethod
-    def on_devices(devices: Sequence[str]) -> "Workers":
+    def on_devices(devices: Sequence[str]) -> "ShardWorkers":
         """Return the devices of this machine; those that are not there are refused."""
-        return Workers(tuple(devices), None, parse_devices(devices))
+        return ShardWorkers(tuple(devices), None, parse_devices(devices))
 
     @staticmethod
-    def on_ray(address: str, device: str = "cpu") -> "Workers":
+    def on_ray(address: str, device: str = "cpu") -> "ShardWorkers":
         """Return a Ray cluster, which is not asked yet."""
         if device not in ("cpu", "cuda"):
             raise ValueError(f"device must be cpu or cuda on a Ray cluster, got {device!r}")
-        return Workers((), address, device)
+        return ShardWorkers((), address, device)
 
     def train(
         self,
@@ -157,7 +157,7 @@ def _train_one(config: ComparisonConfig, folder: Path, shard: Shard, **options: 
 def run_sharded(
     config: ComparisonConfig | None,
     folder: Path,
-    workers: Workers,
+    workers: ShardWorkers,
     *,
     data: Path | None = None,
     resume: bool = False,
@@ -202,7 +202,7 @@ def run_sharded(
 def _train_all(
     config: ComparisonConfig,
     folder: Path,
-    workers: Workers,
+    workers: ShardWorkers,
     data: Path | None,
     from_previous: bool,
     overwrite: bool,

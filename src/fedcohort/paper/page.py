@@ -16,7 +16,7 @@ from fedcohort.paper.artefacts import ARTEFACTS
 from fedcohort.paper.participation import SIMULATION
 from fedcohort.paper.reproduce import Reproduction, show
 from fedcohort.reports.candidates import Candidate, Cases
-from fedcohort.reports.findings import Findings, Scheme
+from fedcohort.reports.findings import Findings, SchemeResults
 from fedcohort.reports.pages.simulation import schemes as simulated_schemes
 from fedcohort.reports.pages.training_answer import (
     PAPERS,
@@ -125,7 +125,7 @@ def make_findings(reproduction: Reproduction) -> Findings:
     )
 
 
-def _cases(groups: Mapping[str, Mapping[str, Scheme]]) -> Cases:
+def _cases(groups: Mapping[str, Mapping[str, SchemeResults]]) -> Cases:
     """Return the schemes of every kind of run as candidates of a case of their own."""
     cases = {}
     for kind, schemes in groups.items():
@@ -178,7 +178,7 @@ def _lead(reports: Mapping[str, Report], runs: Sequence[Result]) -> list[str]:
 
 def group_runs(
     runs: Sequence[Result],
-) -> tuple[dict[str, dict[str, Scheme]], dict[str, Sequence[float]]]:
+) -> tuple[dict[str, dict[str, SchemeResults]], dict[str, Sequence[float]]]:
     """Group runs that differ in selector and seed alone.
 
     Returns:
@@ -192,7 +192,7 @@ def group_runs(
         configs.setdefault(group, shared)
         groups.setdefault(group, {}).setdefault(run.config.selectors[0], []).append(run)
 
-    schemes: dict[str, dict[str, Scheme]] = {}
+    schemes: dict[str, dict[str, SchemeResults]] = {}
     targets: dict[str, Sequence[float]] = {}
     for group, by_selector in groups.items():
         label = _full_label(configs[group], list(configs.values()))
@@ -225,14 +225,14 @@ def _short_label(config: ComparisonConfig) -> str:
     return label
 
 
-def _scheme(runs: list[Result]) -> Scheme:
+def _scheme(runs: list[Result]) -> SchemeResults:
     """Return the runs of one selector; rounds that were not played are nan."""
     runs = sorted(runs, key=lambda run: run.config.first_seed)
     rounds = max(run.config.rounds for run in runs)
     successes = np.stack([_padded(run.valid, rounds, np.float64) for run in runs])
     # Accuracies stay in float32: in float64, 0.45 would be below a target of 0.45.
     accuracy = np.stack([_padded(run.accuracy, rounds, np.float32) for run in runs])
-    return Scheme(
+    return SchemeResults(
         seeds=[run.config.first_seed for run in runs],
         asked=np.where(np.isnan(successes), np.nan, float(runs[0].config.cohort)),
         successes=successes,

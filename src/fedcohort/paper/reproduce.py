@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from fedcohort.checks import check_int, check_positive
 from fedcohort.data import load
 from fedcohort.lab.folder import check_not_advice
-from fedcohort.lab.sharding import Workers
+from fedcohort.lab.sharding import ShardWorkers
 from fedcohort.lab.shards import Shard, shard_config
 from fedcohort.lab.simulation import Progress, Simulation
 from fedcohort.paper.artefacts import ARTEFACTS
@@ -65,7 +65,7 @@ def run(
     stop_at: int | None = None,
     from_previous: bool = False,
     overwrite: bool = False,
-    workers: Workers | None = None,
+    workers: ShardWorkers | None = None,
     on_progress: Progress | None = None,
     **overrides: Any,
 ) -> Reproduction:
@@ -184,7 +184,7 @@ def train_shard(
 def _train_shards(
     chosen: list[str],
     out: Path,
-    workers: Workers,
+    workers: ShardWorkers,
     options: Mapping[str, Any],
     overrides: Overrides,
     on_progress: Progress | None,

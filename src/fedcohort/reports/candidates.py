@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from fedcohort.arrays import Floats
-from fedcohort.reports.findings import Scheme
+from fedcohort.reports.findings import SchemeResults
 from fedcohort.reports.words import counted, signed
 from fedcohort.statistics import holm, p_pooled, pooled_variance
 from fedcohort.students_t import t_limit
@@ -36,7 +36,7 @@ class Candidate:
     selector: str
     rule: str
     kind: str
-    scheme: Scheme
+    scheme: SchemeResults
     is_uniform: bool = False
     is_papers: bool = False
 
@@ -98,7 +98,7 @@ class Difference:
         return isnan(self.margin) or abs(self.mean) <= self.margin
 
 
-def known_by_seed(scheme: Scheme, values: Floats | None) -> BySeed:
+def known_by_seed(scheme: SchemeResults, values: Floats | None) -> BySeed:
     """Return the values of a scheme by seed, without what is not known.
 
     Args:

@@ -17,7 +17,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, eq=False)
-class Scheme:
+class SchemeResults:
     """The results of one scheme in S runs of T rounds, which differ in their seed alone.
 
     Rounds that were not played or not tested are nan. Quantities that were not recorded are None.
@@ -106,7 +106,7 @@ class Findings:
         targets: Accuracies to reach, by kind of run.
         rates: Success rate of each class of clients.
         classes: [K] class of each client, None if clients have no classes.
-        class_rates: How often the clients of each class answer, for `Scheme.class_accuracy`.
+        class_rates: How often the clients of each class answer, for `SchemeResults.class_accuracy`.
         allocations: Recorded probabilities of being asked, by scheme.
         owners: Number of samples [K, C] of each client and label, by partition.
         outcomes: What came of asking each client: number of times, by client and outcome.
@@ -120,7 +120,7 @@ class Findings:
     """
 
     title: str
-    kinds: Mapping[str, Mapping[str, Scheme]]
+    kinds: Mapping[str, Mapping[str, SchemeResults]]
     answer: Answer | None = None
     tables: Mapping[str, Rows] = field(default_factory=dict)
     targets: Mapping[str, Sequence[float]] = field(default_factory=dict)
@@ -139,7 +139,7 @@ class Findings:
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def collect(
-        self, quantity: Callable[[Scheme], npt.NDArray[Any] | None]
+        self, quantity: Callable[[SchemeResults], npt.NDArray[Any] | None]
     ) -> dict[str, dict[str, npt.NDArray[Any]]]:
         """Return a quantity by kind of run and scheme, where it was recorded.
 

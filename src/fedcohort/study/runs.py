@@ -12,7 +12,7 @@ from fedcohort.data import Dataset, load
 from fedcohort.files import check_file, save_csv
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.comparison import Comparison, load_comparison, run_comparison
-from fedcohort.lab.sharding import Workers, run_shard
+from fedcohort.lab.sharding import ShardWorkers, run_shard
 from fedcohort.lab.shards import Shard
 from fedcohort.lab.simulation import Progress
 from fedcohort.study.measures import Row, align_columns, curve, measure
@@ -47,7 +47,7 @@ def train(
     out: Path,
     data: Path | None = None,
     on_progress: Progress | None = None,
-    workers: Workers | None = None,
+    workers: ShardWorkers | None = None,
 ) -> None:
     """Train the blocks that are not finished, and add what is measured to the tables.
 
@@ -111,7 +111,7 @@ def _tell(name: str, on_progress: Progress | None, words: str, done: int, total:
 def _train_shards(
     blocks: Sequence[Block],
     out: Path,
-    workers: Workers,
+    workers: ShardWorkers,
     data: Path | None,
     on_progress: Progress | None,
 ) -> None:

@@ -13,14 +13,14 @@ from fedcohort.reports.charts.seeds import (
     played_furthest,
 )
 from fedcohort.reports.charts.specification import Axis, Chart, Line, Panel
-from fedcohort.reports.findings import Scheme
+from fedcohort.reports.findings import SchemeResults
 from fedcohort.reports.palette import scheme_style
 
 ASKED = "client-trainings asked"
 SECONDS = "virtual seconds"
 
 
-def cost_unit(schemes: Mapping[str, Scheme]) -> str:
+def cost_unit(schemes: Mapping[str, SchemeResults]) -> str:
     """Return what a run costs: seconds where rounds differ in them, else trainings asked for.
 
     A world that only says who answers gives every round the same length, which says nothing.
@@ -38,7 +38,7 @@ def cost_unit(schemes: Mapping[str, Scheme]) -> str:
 
 
 def accuracy_against_cost(
-    case: str, schemes: Mapping[str, Scheme], highlighted: Sequence[str]
+    case: str, schemes: Mapping[str, SchemeResults], highlighted: Sequence[str]
 ) -> Chart:
     """Return the chart of accuracy against cost, for one kind of run.
 
@@ -75,7 +75,7 @@ def accuracy_against_cost(
     )
 
 
-def _over_asked(scheme: Scheme) -> Curve:
+def _over_asked(scheme: SchemeResults) -> Curve:
     """Return accuracy over the trainings asked for so far, mean over the same seeds for both."""
     if scheme.accuracy is None:
         return NO_CURVE

@@ -21,7 +21,7 @@ from fedcohort.reports.charts.specification import (
     Panel,
     Series,
 )
-from fedcohort.reports.findings import Scheme
+from fedcohort.reports.findings import SchemeResults
 from fedcohort.reports.palette import NEUTRAL, NUM_DASHES, Style, scheme_style
 
 BAND = "Lines are means over the seeds that were played furthest, bands one standard deviation."
@@ -64,7 +64,7 @@ def accuracy_over_rounds(
     )
 
 
-def accuracy_over_time(groups: Mapping[str, Mapping[str, Scheme]]) -> Chart:
+def accuracy_over_time(groups: Mapping[str, Mapping[str, SchemeResults]]) -> Chart:
     """Return the chart of test accuracy over virtual seconds.
 
     Args:

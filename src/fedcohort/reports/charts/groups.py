@@ -6,12 +6,12 @@ import numpy as np
 
 from fedcohort.arrays import Floats
 from fedcohort.reports.charts.specification import Axis, Chart, GroupedDots, Layout, Panel
-from fedcohort.reports.findings import Scheme
+from fedcohort.reports.findings import SchemeResults
 from fedcohort.reports.palette import scheme_style
 from fedcohort.reports.words import percent, three_digits
 from fedcohort.statistics import mean_of_known, sd
 
-Groups = Mapping[str, Mapping[str, Scheme]]
+Groups = Mapping[str, Mapping[str, SchemeResults]]
 MOST_LABELS = 40  # of which dots can be told apart
 
 
@@ -83,7 +83,7 @@ def _num_labels(groups: Groups) -> int:
 
 def _panels(
     groups: Groups,
-    accuracy_of: Callable[[Scheme], Floats | None],
+    accuracy_of: Callable[[SchemeResults], Floats | None],
     labels: Sequence[str],
     about: str,
 ) -> dict[str, Panel]:

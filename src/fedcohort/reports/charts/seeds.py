@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Bools, Floats, Ints
-from fedcohort.reports.findings import Scheme
+from fedcohort.reports.findings import SchemeResults
 
 NUM_MOMENTS = 150  # points of a curve over time
 
@@ -91,7 +91,7 @@ def curve_over_rounds(values: npt.NDArray[Any]) -> Curve:
     return Curve(rounds + 1, mean, sd)
 
 
-def accuracy_over_seconds(scheme: Scheme) -> Curve:
+def accuracy_over_seconds(scheme: SchemeResults) -> Curve:
     """Return the accuracy over virtual seconds, until the first seed has no more rounds.
 
     At each moment the accuracy is the one tested last.

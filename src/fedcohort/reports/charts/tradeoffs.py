@@ -6,12 +6,12 @@ from typing import TypeAlias
 import numpy as np
 
 from fedcohort.reports.charts.specification import Axis, Bar, Chart, Dot, Panel
-from fedcohort.reports.findings import Scheme
+from fedcohort.reports.findings import SchemeResults
 from fedcohort.reports.palette import scheme_style
 from fedcohort.reports.words import mean_with_sd
 from fedcohort.statistics import sd
 
-Groups: TypeAlias = Mapping[str, Mapping[str, Scheme]]  # by kind of run and name
+Groups: TypeAlias = Mapping[str, Mapping[str, SchemeResults]]  # by kind of run and name
 
 
 def wasted_work(groups: Groups) -> Chart:
@@ -86,7 +86,7 @@ def fairness_against_accuracy(groups: Groups) -> Chart:
     )
 
 
-def _fairness_dot(name: str, scheme: Scheme, trained: bool) -> Dot | None:
+def _fairness_dot(name: str, scheme: SchemeResults, trained: bool) -> Dot | None:
     """Return the dot of a scheme, None where one of its two values is not known."""
     fairness = scheme.fairness
     gain = scheme.final_accuracy if trained else scheme.success

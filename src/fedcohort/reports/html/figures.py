@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from fedcohort.reports.charts import Chart, Panel, Stack
-from fedcohort.reports.findings import Scheme
+from fedcohort.reports.findings import SchemeResults
 from fedcohort.reports.html.elements import options, text
 from fedcohort.reports.html.terms import Marker
 from fedcohort.reports.svg.bars import stack_colours
@@ -47,7 +47,7 @@ def figure(chart: Chart, marker: Marker, level: int, *, for_phones: bool = False
     )
 
 
-def controls(kinds: Mapping[str, Mapping[str, Scheme]], highlighted: Sequence[str]) -> str:
+def controls(kinds: Mapping[str, Mapping[str, SchemeResults]], highlighted: Sequence[str]) -> str:
     """Return the controls of all folded figures: the kind of run, and who is highlighted.
 
     Controls without a choice are left out.

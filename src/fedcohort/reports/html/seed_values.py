@@ -17,7 +17,7 @@ from fedcohort.reports.candidates import (
     known_by_seed,
     paired_differences,
 )
-from fedcohort.reports.findings import Scheme
+from fedcohort.reports.findings import SchemeResults
 from fedcohort.reports.words import mean_with_sd
 from fedcohort.statistics import estimate
 
@@ -25,7 +25,7 @@ ByScheme: TypeAlias = Mapping[str, BySeed]
 
 
 def by_scheme(
-    schemes: Mapping[str, Scheme], quantity: Callable[[Scheme], Floats | None]
+    schemes: Mapping[str, SchemeResults], quantity: Callable[[SchemeResults], Floats | None]
 ) -> ByScheme:
     """Return a quantity by scheme and seed, without what is not known."""
     found: dict[str, BySeed] = {}

@@ -10,7 +10,7 @@ import numpy as np
 from fedcohort.arrays import Floats
 from fedcohort.metrics import gap
 from fedcohort.reports.candidates import BySeed, known_by_seed, paired_differences
-from fedcohort.reports.findings import Findings, Scheme
+from fedcohort.reports.findings import Findings, SchemeResults
 from fedcohort.reports.html.seed_values import (
     ByScheme,
     all_equal,
@@ -72,7 +72,7 @@ def left_out(findings: Findings) -> list[str]:
 
 
 def describe_schemes(
-    schemes: Mapping[str, Scheme],
+    schemes: Mapping[str, SchemeResults],
     targets: Sequence[float] = (),
     class_rates: Sequence[float] = (),
 ) -> list[str]:
@@ -95,7 +95,7 @@ def describe_schemes(
     return [sentence for sentence in sentences if sentence]
 
 
-def _first_at_target(schemes: Mapping[str, Scheme], targets: Sequence[float]) -> str:
+def _first_at_target(schemes: Mapping[str, SchemeResults], targets: Sequence[float]) -> str:
     """Say which scheme was first at the highest target that a scheme reached in all its runs."""
     if not targets:
         return ""
@@ -134,7 +134,7 @@ def _first_at_target(schemes: Mapping[str, Scheme], targets: Sequence[float]) ->
     return text
 
 
-def _rounds_to_target(schemes: Mapping[str, Scheme], target: float) -> dict[str, BySeed]:
+def _rounds_to_target(schemes: Mapping[str, SchemeResults], target: float) -> dict[str, BySeed]:
     """Return the rounds to a target, for the schemes that reached it in all their runs."""
     rounds = by_scheme(schemes, lambda scheme: scheme.rounds_to(target))
     reached = {}
@@ -169,7 +169,7 @@ def _highest_accuracy(final_accuracy: ByScheme) -> str:
     return text
 
 
-def _left_out(schemes: Mapping[str, Scheme], class_rates: Sequence[float]) -> str:
+def _left_out(schemes: Mapping[str, SchemeResults], class_rates: Sequence[float]) -> str:
     """Say which class of clients and which label are served worst, and under which scheme."""
     sentences = []
     if len(class_rates) > 1:
@@ -182,7 +182,7 @@ def _left_out(schemes: Mapping[str, Scheme], class_rates: Sequence[float]) -> st
 
 
 def _worst_served(
-    schemes: Mapping[str, Scheme],
+    schemes: Mapping[str, SchemeResults],
     accuracies: Mapping[str, Floats | None],
     part: str,
     names: Sequence[str] | None = None,

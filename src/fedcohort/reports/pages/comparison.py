@@ -14,7 +14,7 @@ from fedcohort.lab.record_checks import CLASS_ACCURACY, LABEL_ACCURACY
 from fedcohort.lab.runs import group_label, run_groups
 from fedcohort.lab.summary import comparison_rows, count_asked
 from fedcohort.reports.candidates import Candidate, Cases
-from fedcohort.reports.findings import Findings, Scheme
+from fedcohort.reports.findings import Findings, SchemeResults
 from fedcohort.reports.pages.training_answer import (
     PAPERS,
     UNIFORM,
@@ -99,8 +99,8 @@ def _lead(config: ComparisonConfig, rounds_done: int) -> list[str]:
 
 def _schemes_by_kind(
     config: ComparisonConfig, records: run_folder.Arrays
-) -> dict[str, dict[str, Scheme]]:
-    kinds: dict[str, dict[str, Scheme]] = {}
+) -> dict[str, dict[str, SchemeResults]]:
+    kinds: dict[str, dict[str, SchemeResults]] = {}
     for group in run_groups(config):
         kinds[group.label] = {}
         for selector, rows in group.rows.items():
@@ -108,7 +108,7 @@ def _schemes_by_kind(
     return kinds
 
 
-def _cases(config: ComparisonConfig, kinds: Mapping[str, Mapping[str, Scheme]]) -> Cases:
+def _cases(config: ComparisonConfig, kinds: Mapping[str, Mapping[str, SchemeResults]]) -> Cases:
     """Return the candidates by partition: selectors with the rules that they were tried with."""
     groups = run_groups(config)
     labels = selector_labels(config)
@@ -135,7 +135,7 @@ def _cases(config: ComparisonConfig, kinds: Mapping[str, Mapping[str, Scheme]]) 
 
 def _scheme(
     config: ComparisonConfig, records: run_folder.Arrays, rows: Sequence[int], seeds: Sequence[int]
-) -> Scheme:
+) -> SchemeResults:
     """Return the runs in these rows of the batch axis as one scheme."""
     class_accuracy = None
     if CLASS_ACCURACY in records:
@@ -145,7 +145,7 @@ def _scheme(
         label_accuracy = records[LABEL_ACCURACY][-1, rows].astype(np.float64)
     clients = records["clients"][:, rows]
     successes = records["valid"][:, rows].sum(axis=-1).T.astype(np.float64)
-    return Scheme(
+    return SchemeResults(
         seeds=seeds,
         asked=(clients != NOBODY).sum(axis=-1).T.astype(np.float64),
         successes=successes,

@@ -9,7 +9,7 @@ import numpy as np
 
 from fedcohort.lab.deployment import Deployment
 from fedcohort.lab.recorder import Allocations
-from fedcohort.reports.findings import Findings, Scheme
+from fedcohort.reports.findings import Findings, SchemeResults
 from fedcohort.reports.pages.deployment_answer import (
     asked_per_round,
     counted_asks,
@@ -90,10 +90,10 @@ def _lead(rounds: Rounds, about: Mapping[str, Any]) -> str:
     return text
 
 
-def _scheme(rounds: Rounds, outcomes: Mapping[str, Counter[str]]) -> Scheme:
+def _scheme(rounds: Rounds, outcomes: Mapping[str, Counter[str]]) -> SchemeResults:
     """Return the run as one scheme with one seed."""
     times_asked = [times.total() for times in outcomes.values()]
-    return Scheme(
+    return SchemeResults(
         seeds=(0,),
         asked=asked_per_round(rounds)[None],
         successes=np.array([[float(entry["arrived"]) for entry in rounds]]),

@@ -9,7 +9,7 @@ from fedcohort.lab.named_parts import labelled, selector_labels
 from fedcohort.lab.simulation import Simulation
 from fedcohort.lab.simulation_result import SimulationResult
 from fedcohort.lab.summary import simulation_rows
-from fedcohort.reports.findings import Findings, Scheme
+from fedcohort.reports.findings import Findings, SchemeResults
 from fedcohort.reports.pages.simulation_answer import simulation_answer
 from fedcohort.reports.pages.wording import describe_failures, list_seeds
 from fedcohort.reports.words import counted
@@ -55,7 +55,9 @@ def findings(simulation: Simulation) -> Findings:
     )
 
 
-def schemes(config: SimulationConfig, results: Mapping[str, SimulationResult]) -> dict[str, Scheme]:
+def schemes(
+    config: SimulationConfig, results: Mapping[str, SimulationResult]
+) -> dict[str, SchemeResults]:
     """Return simulated selectors as the schemes of a page.
 
     Args:
@@ -65,7 +67,7 @@ def schemes(config: SimulationConfig, results: Mapping[str, SimulationResult]) -
     found = {}
     for name, result in results.items():
         successes = result.successes.astype(np.float64)
-        found[name] = Scheme(
+        found[name] = SchemeResults(
             seeds=config.seed_list,
             asked=result.asked_in(config.cohort).astype(np.float64),
             successes=successes,

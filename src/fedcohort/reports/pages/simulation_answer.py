@@ -9,14 +9,14 @@ from fedcohort.arrays import Ints
 from fedcohort.reports.answer import BEST, TIED, Answer, LeftOut, MarkedTable
 from fedcohort.reports.candidates import LEVEL, Difference, differences, known_by_seed
 from fedcohort.reports.charts.tradeoffs import fairness_against_accuracy
-from fedcohort.reports.findings import Scheme
+from fedcohort.reports.findings import SchemeResults
 from fedcohort.reports.words import counted, mean_with_sd, percent
 
 NOT_TRAINED = "nothing was trained, so accuracy is not known"
 NO_SPREAD = "one seed shows no spread"
 
 
-def simulation_answer(schemes: Mapping[str, Scheme], uniform: str) -> Answer:
+def simulation_answer(schemes: Mapping[str, SchemeResults], uniform: str) -> Answer:
     """Return the answer of runs that trained nothing.
 
     Args:
@@ -39,7 +39,7 @@ def simulation_answer(schemes: Mapping[str, Scheme], uniform: str) -> Answer:
     )
 
 
-def _behind(schemes: Mapping[str, Scheme], order: Sequence[str]) -> dict[str, Difference]:
+def _behind(schemes: Mapping[str, SchemeResults], order: Sequence[str]) -> dict[str, Difference]:
     """Return how far the first is ahead of each of the others in its success ratio, by name."""
     success = {name: known_by_seed(schemes[name], schemes[name].success) for name in order}
     best, *others = order
@@ -47,7 +47,7 @@ def _behind(schemes: Mapping[str, Scheme], order: Sequence[str]) -> dict[str, Di
 
 
 def _sentence(
-    schemes: Mapping[str, Scheme],
+    schemes: Mapping[str, SchemeResults],
     order: Sequence[str],
     behind: Mapping[str, Difference],
     uniform: str,
@@ -79,7 +79,7 @@ def _sentence(
 
 
 def _table(
-    schemes: Mapping[str, Scheme], order: Sequence[str], behind: Mapping[str, Difference]
+    schemes: Mapping[str, SchemeResults], order: Sequence[str], behind: Mapping[str, Difference]
 ) -> MarkedTable:
     rows = []
     marks = {0: BEST}
@@ -111,7 +111,7 @@ def _note(num_seeds: int, behind: Mapping[str, Difference]) -> str:
     return f"{note}."
 
 
-def _left_out(schemes: Mapping[str, Scheme]) -> LeftOut | None:
+def _left_out(schemes: Mapping[str, SchemeResults]) -> LeftOut | None:
     """Say how many clients were never asked, and how little the half got that was asked least."""
     sentences = []
     for name, scheme in schemes.items():

@@ -13,7 +13,7 @@ from fedcohort.reports.answer import BEST, HIGHEST, TIED, Answer, LeftOut, Marke
 from fedcohort.reports.candidates import Candidate, Cases, Difference
 from fedcohort.reports.charts.cost import SECONDS, accuracy_against_cost, cost_unit
 from fedcohort.reports.charts.groups import accuracy_per_class, class_labels
-from fedcohort.reports.findings import Scheme
+from fedcohort.reports.findings import SchemeResults
 from fedcohort.reports.recommendation import (
     Recommendation,
     basis_sentences,
@@ -52,8 +52,8 @@ def training_answer(cases: Cases, class_rates: Sequence[float] = ()) -> Answer |
 
 
 def order_kinds(
-    kinds: Mapping[str, Mapping[str, Scheme]], cases: Cases
-) -> dict[str, Mapping[str, Scheme]]:
+    kinds: Mapping[str, Mapping[str, SchemeResults]], cases: Cases
+) -> dict[str, Mapping[str, SchemeResults]]:
     """Return the kinds of run in the order that a reader should see them, the hardest first.
 
     Within the hardest case, the kind of the recommended scheme comes first.
@@ -77,7 +77,7 @@ def _last_if_nan(found: Recommendation, case: str) -> tuple[bool, bool, float]:
     return case != found.case, isnan(accuracy), accuracy
 
 
-def _table(found: Recommendation, schemes: Mapping[str, Scheme]) -> MarkedTable:
+def _table(found: Recommendation, schemes: Mapping[str, SchemeResults]) -> MarkedTable:
     unit = cost_unit(schemes)
     rows = [_row(found, one, unit) for one in found.ranked]
     highest = found.ranked[0].name
@@ -117,7 +117,7 @@ def _against(difference: Difference | None) -> str:
     return f"{text} ({difference.interval})" if difference.interval else text
 
 
-def _total_cost(scheme: Scheme, unit: str) -> float:
+def _total_cost(scheme: SchemeResults, unit: str) -> float:
     """Return the cost of a whole run, mean over the seeds that have a final accuracy."""
     values = scheme.seconds if unit == SECONDS else scheme.asked
     if values is None or scheme.final_accuracy is None:
