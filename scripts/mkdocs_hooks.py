@@ -1,7 +1,8 @@
 """Steps of the site's build that MkDocs does not have: included files, results pages, command help.
 
-`<!-- include: FILE -->` is replaced by a Markdown file of the repository. Its links are adapted to
-the site, and its headings move one level down if the including page has a title of its own.
+A line that ends with `<!-- include: FILE -->` is replaced by a Markdown file of the repository;
+the words before it are for readers of the repository. Links of the file are adapted to the site,
+and its headings move one level down if the including page has a title of its own.
 `<!-- help -->` is replaced by what `--help` prints for every command, and `<!-- settings -->` by a
 table of the settings of a comparison.
 """
@@ -17,7 +18,7 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[1]
-INCLUDE = re.compile(r"<!-- include: (?P<file>[^\n]+?) -->")
+INCLUDE = re.compile(r"^[^\n]*<!-- include: (?P<file>[^\n]+?) -->$", flags=re.MULTILINE)
 HELP = "<!-- help -->"
 SETTINGS = "<!-- settings -->"
 LINK = re.compile(r"(?P<open>!?\[(?P<text>[^\]]*)\])\((?P<target>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")

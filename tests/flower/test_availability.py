@@ -121,3 +121,24 @@ def test_a_superlink_that_is_busy_when_the_wait_ends_costs_nobody_who_was_there(
     registry = BusyAtTheEnd(3)
     wait_for_clients(registry, federation(clock, 2), wanted=3, seconds=10.0)
     assert len(registry.available) == 2
+
+
+@pytest.mark.parametrize(("named", "warned"), [(False, True), (True, False)])
+def test_clients_without_a_name_of_their_own_get_a_warning(clock, logged, named, warned):
+    grid = federation(clock, 4)
+    if not named:
+        grid.clients[101].says = ""
+        grid.clients[102].says = None
+    cohort_strategy().start(grid, initial(), num_rounds=1)
+    told = [line for line in logged if "have no name" in line]
+    assert len(told) == int(warned)
+    assert all(line.startswith("WARNING: 2 clients have no name, 101 for one") for line in told)
+
+
+@pytest.mark.parametrize(("deadline", "warned"), [(5.0, True), (None, False)])
+def test_a_deadline_in_the_simulation_engine_gets_a_warning(clock, logged, deadline, warned):
+    grid = federation(clock, 4)
+    grid.state = None  # as Flower's in-memory grid has
+    cohort_strategy(deadline=deadline).start(grid, initial(), num_rounds=1)
+    told = [line for line in logged if "the simulation engine queues clients" in line]
+    assert len(told) == int(warned)

@@ -90,7 +90,7 @@ OWN_FLAGS: dict[str, tuple[Any, Any, Any]] = {  # type, default, option
         None,
         typer.Option(help="Folder with data sets; also $FEDCOHORT_DATA."),
     ),
-    "resume": (bool, False, typer.Option("--resume", help="Go on with an unfinished run.")),
+    "resume": (bool, False, typer.Option("--resume", help="Go on with the run there, if any.")),
     "from_previous": (
         bool,
         False,

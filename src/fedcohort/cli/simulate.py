@@ -26,7 +26,7 @@ def simulate(
         str,
         typer.Option(
             help="Comma-separated names, as `fedcohort list` shows them, or file.py:name.",
-            show_default="E3CS, fedcs, random",
+            show_default="every e3cs, fedcs, random",
         ),
     ] = "default",
     clients: Annotated[int, typer.Option(help="Number of clients, K.")] = DEFAULT.clients,

@@ -7,6 +7,7 @@ import numpy as np
 from flwr.serverapp import Grid
 
 from fedcohort.flower.clients import ClientRegistry
+from fedcohort.flower.flwr_internals import is_simulation
 from fedcohort.flower.superlink import SuperLinkTrouble
 
 log = logging.getLogger("flwr.fedcohort")
@@ -62,7 +63,7 @@ def gather_clients(
     if connected < minimum:
         raise ValueError(
             f"cohort_size must be at most {connected}, as many clients connected in {wait:g} s, "
-            f"got {minimum}"
+            f"got {minimum}; start more clients, or wait longer for them"
         )
     if connected < wanted and not partial_start:
         raise ValueError(
@@ -85,7 +86,14 @@ def gather_clients(
             nameless,
             wait,
         )
+    _warn_of_passing_names(registry)
     _warn_of_short_deadline(registry.node_names.answer_times, deadline)
+    if deadline is not None and is_simulation(grid):
+        log.warning(
+            "the simulation engine queues clients, so a deadline of %g s only favours those it "
+            "starts first; deadline=None waits for all",
+            deadline,
+        )
 
 
 def wait_for_clients(registry: ClientRegistry, grid: Grid, wanted: int, seconds: float) -> None:
@@ -157,6 +165,18 @@ def wait_for_enough(registry: ClientRegistry, grid: Grid, enough: int, pause: fl
     seconds = monotonic() - start
     log.info("the run goes on after a pause of %.1f s", seconds)
     return seconds
+
+
+def _warn_of_passing_names(registry: ClientRegistry) -> None:
+    """Warn if clients are known by their node's id, which changes whenever the node starts."""
+    passing = [client.name for client in registry.known if client.name == str(client.node)]
+    if passing:
+        log.warning(
+            "%d clients have no name, %s for one; when its SuperNode restarts, each counts as a "
+            "new client. Start SuperNodes with --node-config 'client-id=\"...\"'",
+            len(passing),
+            passing[0],
+        )
 
 
 def _warn_of_short_deadline(answer_times: list[float], deadline: float | None) -> None:

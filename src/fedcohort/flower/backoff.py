@@ -11,8 +11,8 @@ class BackOff:
     """Remembers who was rejected how often, and who rests until when.
 
     Two rejections are free. After the third in a row a client rests for 2 rounds, after the fourth
-    for 4, and so on, at most for 64. An accepted reply makes all good. Failures and lost clients do
-    not count: they are honest.
+    for 4, and so on, at most for 64. An accepted reply makes all good. Other statuses do not count:
+    in training, clients that fail or are lost are honest, and the selector learns of them.
     """
 
     def __init__(self) -> None:

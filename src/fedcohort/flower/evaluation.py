@@ -1,13 +1,18 @@
-"""An evaluation round: whom the strategy asks, and which answers it averages."""
+"""An evaluation round: whom the strategy asks, and which answers it averages.
+
+A client that hangs whenever it evaluates would cost a deadline in every round. So clients whose
+evaluations do not count, three times in a row, are not asked to evaluate for a while.
+"""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 
 from fedcohort.flower.aggregator import aggregate_what_works, fresh_reply
 from fedcohort.flower.clients import ClientRegistry
+from fedcohort.flower.errors import TROUBLE
 from fedcohort.flower.history import ReplyHistory
 from fedcohort.flower.inner_strategy import InnerStrategy
 from fedcohort.flower.limits import ReplyRules
@@ -35,10 +40,12 @@ class Evaluation:
     def ask(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> list[Message]:
-        """Let the strategy choose whom to ask among the clients that are there."""
+        """Let the strategy choose whom to ask among the clients that are there and do not rest."""
         names = {}
         for index in self.registry.available:
-            names[self.registry.node(index)] = self.registry.name(index)
+            name = self.registry.name(index)
+            if not self.history.evaluation_rests.rests(name, server_round):
+                names[self.registry.node(index)] = name
         messages = self.inner.evaluate_messages(server_round, arrays, config, grid, list(names))
         self._asked = [(message, names[message.metadata.dst_node_id]) for message in messages]
         return messages
@@ -47,7 +54,9 @@ class Evaluation:
         """Let the strategy average the valid answers, and log why the others do not count."""
         # A message gets its id when it is sent, so the names are looked up only now.
         client_names = {message.metadata.message_id: name for message, name in self._asked}
-        valid, complaints = judge_evaluations(list(replies), self.rules, client_names, self.history)
+        replies = list(replies)
+        valid, complaints = judge_evaluations(replies, self.rules, client_names, self.history)
+        self._let_rest(server_round, replies, valid, client_names)
 
         metrics = None
         if valid:
@@ -58,6 +67,24 @@ class Evaluation:
         for complaint in complaints:
             log.warning("round %d: an evaluation does not count: %s", server_round, complaint)
         return metrics
+
+    def _let_rest(
+        self,
+        server_round: int,
+        replies: Sequence[Message],
+        valid: Sequence[Message],
+        client_names: Mapping[str, str],
+    ) -> None:
+        """Remember whose evaluation counts and whose does not, unless the SuperLink is to blame."""
+        counted = {sender(reply, client_names) for reply in valid}
+        excused = set()
+        for reply in replies:
+            if reply.has_error() and reply.error.code == TROUBLE:
+                excused.add(sender(reply, client_names))
+        for client in client_names.values():
+            if client not in excused:
+                status = "arrived" if client in counted else "rejected"
+                self.history.evaluation_rests.record(client, status, server_round)
 
     def _average(
         self, server_round: int, valid: list[Message]

@@ -76,8 +76,7 @@ def check_flower(grid: Grid) -> None:
     """
     inner = innermost_grid(grid)
     is_flowers_own = type(inner).__module__.partition(".")[0] == "flwr"
-    is_simulation = hasattr(inner, "state")
-    if not is_flowers_own or is_simulation:
+    if not is_flowers_own or is_simulation(grid):
         return
 
     missing = [name for name in GRID_ATTRIBUTES if not _has(inner, name)]
@@ -89,6 +88,11 @@ def check_flower(grid: Grid) -> None:
             f"fedcohort.flower supports flwr {SUPPORTED}; in flwr {version('flwr')} "
             f"{type(inner).__name__} lacks {', '.join(missing)}"
         )
+
+
+def is_simulation(grid: Grid) -> bool:
+    """Return whether a grid is that of the simulation engine, which keeps all in memory."""
+    return hasattr(innermost_grid(grid), "state")
 
 
 def is_over_network(grid: Grid) -> bool:

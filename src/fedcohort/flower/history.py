@@ -5,6 +5,7 @@ from math import inf
 from statistics import median_low
 from typing import Any
 
+from fedcohort.flower.backoff import BackOff
 from fedcohort.flower.layouts import UsualLayout
 
 MOST_CLIENTS = 100  # whose last values are kept
@@ -62,13 +63,14 @@ class RecentMedian:
 
 
 class ReplyHistory:
-    """What the server remembers of accepted replies, from round to round.
+    """What the server remembers of replies, from round to round.
 
     Attributes:
         training: The usual layout of training replies.
         evaluation: The usual layout of evaluation replies.
         norms: Distances of returned models from the model sent.
         examples: Declared numbers of examples.
+        evaluation_rests: Who is not asked to evaluate for a while.
     """
 
     def __init__(self) -> None:
@@ -76,6 +78,7 @@ class ReplyHistory:
         self.evaluation = UsualLayout()
         self.norms = RecentMedian()
         self.examples = RecentMedian()
+        self.evaluation_rests = BackOff()
 
     def state_dict(self) -> dict[str, Any]:
         """Return all as plain values."""
