@@ -458,6 +458,8 @@ def test_an_interrupted_run_says_how_to_go_on_and_goes_on_exactly(call, tmp_path
         save(folder, first_round, records)
 
     monkeypatch.setattr(rundir, "save_records", interrupted)
+    instead = "error: interrupted; the same command with --resume instead of --overwrite goes on\n"
+    assert call(*TINY, "--out", "other", "--overwrite") == (130, "", instead)
     code, out, err = call(*TINY, "--out", "run")
     assert (code, out) == (130, "")
     assert err == "error: interrupted; the same command with --resume goes on\n"

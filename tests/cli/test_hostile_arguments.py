@@ -28,6 +28,14 @@ def refused(result, *words):
         assert word in errors
 
 
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [("rounds", "1_0"), ("rounds", "\u0663"), ("rates", "0_1"), ("eta", "0.\u0665")],
+)
+def test_python_alone_reads_these_as_numbers(fedcohort, flag, value):
+    refused(fedcohort(*TINY, f"--{flag}", value), f"{flag} must be ")
+
+
 @pytest.mark.parametrize("mu", ["0", "2"])
 def test_a_whole_number_is_a_coefficient_of_fedprox(fedcohort, mu):
     code, _, errors = fedcohort(*TINY, "--mus", mu, "--mode", "together")

@@ -77,6 +77,13 @@ def test_a_simulation_has_no_seeds_to_share(fedcohort, flags, message):
     assert not Path("out").exists()
 
 
+def test_devices_replace_the_device_of_a_settings_file(fedcohort):
+    Path("mine.toml").write_text('device = "cuda"\nseeds = 2\n', encoding="utf-8")
+    given = ("compare", "--config=mine.toml", *TINY, "--out=out", "--devices=cpu,cpu")
+    code, _, err = fedcohort(*given)
+    assert (code, err) == (0, "")
+
+
 def test_a_flag_that_does_not_go_with_sharing_is_named_as_it_is_typed(fedcohort):
     _, _, err = fedcohort("study", "volatility", "--from=tables", "--shard=1/2")
     assert err == "error: from must not be given where the seeds are shared, got tables\n"

@@ -159,7 +159,8 @@ def test_a_terminal_gets_a_bar_and_names_every_scheme(tmp_path):
     [
         (("none",), "run must be a folder of a run, got none"),
         ((".",), "run must be a folder of `compare`"),
-        ((".", "--every", "0"), "every .* above 0"),
+        ((".", "--every", "0"), r"every must be .* 0\.01 .* 86400"),
+        ((".", "--every", "1e300"), r"every must be .* 0\.01 .* 86400"),
     ],
 )
 def test_what_cannot_be_watched_is_refused_in_one_line(call, tmp_path, monkeypatch, args, message):

@@ -27,6 +27,15 @@ def test_the_cache_is_in_the_home_directory_unless_told_otherwise(monkeypatch, t
     assert data_directories()[0] == tmp_path / ".cache" / "fedcohort"
 
 
+def test_a_user_without_a_home_has_no_cache(monkeypatch, tmp_path):
+    def no_home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr("pathlib.Path.home", no_home)
+    assert data_directories(tmp_path) == [tmp_path, tmp_path / "system"]
+
+
 def test_an_incomplete_folder_does_not_hide_a_whole_one(monkeypatch, tmp_path):
     files, (_, y, _, _) = idx_files("", "t10k")
     put(tmp_path / "given" / "mnist", dict(list(files.items())[:3]))

@@ -44,6 +44,10 @@ def test_a_partition_from_a_file_deals_the_samples(tmp_path, monkeypatch, data):
         ("[[0], [1.5], [2], [3]]", r"must give client 1 a list of at least one index"),
         ("[[0], [1], [2], [40]]", r"must give client 3 indices from 0 to 39, got 40 to 40"),
         ("[[0], [1], [2], [-1]]", r"must give client 3 indices from 0 to 39, got -1 to -1"),
+        (
+            "[[0], [1, 2, 1], [2], [3]]",
+            r"must give client 1 every sample once at most, got 3 indices of 2 samples",
+        ),
         ("7", r"must return a list, got 7"),
         ("1 / 0", r"must be made without an error, got ZeroDivisionError"),
     ],

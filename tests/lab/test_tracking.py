@@ -173,3 +173,52 @@ def test_compare_logs_what_it_records(tmp_path, monkeypatch, capsys):
     assert [path.name for path in (tmp_path / "tensorboard").iterdir()] == ["iid-paper-random"]
     assert len(rundir.load_records(tmp_path)["accuracy"]) == 3
     assert "Report: " in capsys.readouterr().out
+
+
+def failing_at(call, monkeypatch):
+    """Let TensorBoard's writer fail from its n-th scalar on."""
+    import tensorboardX
+
+    write = tensorboardX.SummaryWriter.add_scalar
+    calls = []
+
+    def add_scalar(*args, **options):
+        calls.append(args)
+        if len(calls) >= call:
+            raise OSError("no space left on device")
+        return write(*args, **options)
+
+    monkeypatch.setattr(tensorboardX.SummaryWriter, "add_scalar", add_scalar)
+    return calls
+
+
+def test_a_library_that_fails_is_warned_of_once_and_ends_nothing(tmp_path, monkeypatch, caplog):
+    kept = write_comparison(tmp_path)
+    calls = failing_at(3, monkeypatch)
+    with track("tensorboard", SMALL, tmp_path / "logs", 0) as saved:
+        saved(0, {name: values[:1] for name, values in kept.items()})
+        saved(1, {name: values[1:2] for name, values in kept.items()})
+    assert len(calls) == 3  # after the failure nothing is written any more
+    assert [record.getMessage() for record in caplog.records] == [
+        "log tensorboard fails, and the run goes on without it: OSError: no space left on device"
+    ]
+
+
+def test_a_library_that_fails_when_it_is_closed_ends_nothing(tmp_path, monkeypatch, caplog):
+    import tensorboardX
+
+    def close(self):
+        raise OSError("the server is gone")
+
+    monkeypatch.setattr(tensorboardX.SummaryWriter, "close", close)
+    with track("tensorboard", SMALL, tmp_path, 0):
+        pass
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+def test_an_error_of_the_training_is_not_hidden_by_the_library(tmp_path):
+    with (
+        pytest.raises(ZeroDivisionError),
+        track("tensorboard", SMALL, tmp_path, 0),
+    ):
+        raise ZeroDivisionError

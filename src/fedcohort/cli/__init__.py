@@ -113,7 +113,10 @@ def main() -> None:
 
     if code == INTERRUPTED:  # typer turns Ctrl-C into this code too
         command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
-        _complain(f"interrupted; {CONTINUATIONS.get(command, 'the same command starts anew')}")
+        advice = CONTINUATIONS.get(command, "the same command starts anew")
+        if "--overwrite" in sys.argv:
+            advice = advice.replace("with --resume", "with --resume instead of --overwrite")
+        _complain(f"interrupted; {advice}")
     sys.exit(code if isinstance(code, int) else 0)
 
 

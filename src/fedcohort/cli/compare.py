@@ -70,7 +70,9 @@ def _compare(
     # A run that is resumed without any settings takes its own.
     takes_own = resume and config is None and not settings
     settings_given = None if takes_own else ComparisonConfig.from_dict(settings)
-    own_shard, workers = read_sharing(shard, devices, ray, settings.get("device"))
+    # --devices replaces the device of a settings file, but not a flag that says otherwise.
+    device_given = given["device"] if devices is not None else settings.get("device")
+    own_shard, workers = read_sharing(shard, devices, ray, device_given)
     device = workers.device if workers else settings.get("device", "cpu")
     if given["compiled"] and device == "cpu":
         raise ValueError("compiled must not be given on a CPU, got it; add --device cuda")

@@ -46,8 +46,12 @@ def parse_setting(name: str, text: str | bool | list[str]) -> Any:
 
 
 def _parse_value(text: str) -> Any:
-    """Return a whole number, a number, None, or the text itself."""
-    for number in (int, float):
+    """Return a whole number, a number, None, or the text itself.
+
+    Python alone reads `1_0` as 10, and digits of other scripts as digits: here they are words.
+    """
+    is_plain = text.isascii() and "_" not in text
+    for number in (int, float) if is_plain else ():
         try:
             return number(text)
         except ValueError:

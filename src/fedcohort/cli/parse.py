@@ -1,5 +1,8 @@
 """Flags with several values, and flags with a number or a word."""
 
+from math import isnan
+
+from fedcohort.checks import parse_number
 from fedcohort.lab.config_checks import WORLDS_WITHOUT_CLASSES
 
 
@@ -35,21 +38,20 @@ def parse_numbers(name: str, text: str) -> tuple[float, ...]:
     Raises:
         ValueError: If a word is no number, or missing between others.
     """
-    words = split_list(name, text)
-    try:
-        return tuple(float(word) for word in words)
-    except ValueError:
-        raise ValueError(f"{name} must be comma-separated numbers, got {text!r}") from None
+    numbers = tuple(parse_number(word) for word in split_list(name, text))
+    if any(map(isnan, numbers)):
+        raise ValueError(f"{name} must be comma-separated numbers, got {text!r}")
+    return numbers
 
 
 def parse_eta(text: str) -> float | str:
     """Return E3CS's learning rate, a number or "auto"."""
     if text == "auto":
         return text
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"eta must be a number or 'auto', got {text!r}") from None
+    eta = parse_number(text)
+    if isnan(eta):
+        raise ValueError(f"eta must be a number or 'auto', got {text!r}")
+    return eta
 
 
 def check_rates(rates: str | None, world: str) -> None:

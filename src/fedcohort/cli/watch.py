@@ -11,7 +11,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from fedcohort.checks import check_positive
+from fedcohort.checks import check_range
 from fedcohort.cli.console import console, say
 from fedcohort.lab.progress import (
     AskedClient,
@@ -40,7 +40,7 @@ def watch(
 
     Example: fedcohort watch runs/demo
     """
-    check_positive("every", every)
+    check_range("every", every, 0.01, 86400.0)
     follower = follow(run)
     snapshot = follower.snapshot()
     if once or snapshot.finished:

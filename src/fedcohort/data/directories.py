@@ -1,6 +1,7 @@
 """Where datasets lie on this machine: find one there, or download it into the first place."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from fedcohort.data.archives import Files, find_file, is_gzipped, read_files
@@ -19,15 +20,17 @@ def data_directories(data_dir: Path | None = None) -> list[Path]:
         data_dir: The directory to search first, if any.
 
     Returns:
-        data_dir, $FEDCOHORT_DATA, the cache directory and the system's datasets.
+        data_dir, $FEDCOHORT_DATA, the cache directory if there is a home, and the system's
+        datasets.
     """
     paths = []
     if data_dir is not None:
         paths.append(data_dir)
     if os.environ.get("FEDCOHORT_DATA"):
         paths.append(Path(os.environ["FEDCOHORT_DATA"]))
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    paths.append(Path(cache) / "fedcohort")
+    with suppress(RuntimeError):  # a user without a home, as in some containers
+        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        paths.append(Path(cache) / "fedcohort")
     paths.append(SYSTEM)
     return [path.expanduser() for path in paths]
 

@@ -2,8 +2,11 @@
 
 from contextlib import ExitStack, suppress
 from itertools import product
+from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from fedcohort.aggregation.compatibility import check_compatible
 from fedcohort.arrays import Floats
@@ -207,9 +210,16 @@ def _train(
         run_folder.load_records(trial.folder, trial.done)  # a gap could never be filled
     run_folder.write_settings(trial.folder, config.as_dict())
 
+    best = nan
+
     def on_round(done: int, accuracy: Floats) -> None:
+        nonlocal best
+        if not np.isnan(accuracy).all():  # models are not tested in every round
+            best = float(np.nanmax(accuracy))
         if on_progress:
-            words = f"{len(trial.keys)} runs: best accuracy {accuracy.max():.3f}"
+            words = "1 run" if len(trial.keys) == 1 else f"{len(trial.keys)} runs"
+            if not isnan(best):
+                words += f": best accuracy {best:.3f}"
             on_progress(words, done, config.rounds)
 
     if log is None:

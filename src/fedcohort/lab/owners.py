@@ -108,5 +108,11 @@ def _check_parts(about: str, parts: list[Any], clients: int, samples: int) -> li
                 f"{about} must give client {client} indices from 0 to {samples - 1}, got "
                 f"{indices.min()} to {indices.max()}"
             )
+        different = len(np.unique(indices))
+        if different < len(indices):  # one copy could train and another one test
+            raise ValueError(
+                f"{about} must give client {client} every sample once at most, got "
+                f"{len(indices)} indices of {different} samples"
+            )
         checked.append(indices.astype(np.int64))
     return checked

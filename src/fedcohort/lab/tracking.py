@@ -1,11 +1,14 @@
 """Scalars of a comparison for libraries that draw curves, by selector and group.
 
 Scalars are means over seeds. They are written with each checkpoint, before it: rounds that a
-resumed run plays again are written again, and none is missing.
+resumed run plays again are written again, and none is missing. A library that cannot write (a
+server that is down, a full disk) is warned of once and left out; it never ends a training.
 """
 
+import logging
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +21,7 @@ from fedcohort.lab.runs import run_keys
 from fedcohort.lab.trackers import Scalars, TrackedRuns, track_scalars
 from fedcohort.selection.protocol import NOBODY
 
+logger = logging.getLogger("fedcohort")
 OnCheckpoint = Callable[[int, run_folder.Arrays], None]  # first round, the records from there
 
 
@@ -32,23 +36,44 @@ def track(kind: str, config: ComparisonConfig, folder: Path, done: int) -> Itera
         done: How many rounds were done when the run began or went on.
     """
     runs = TrackedRuns(tuple(tracked_runs(config)), config.as_dict(), folder, done)
-    with track_scalars(kind, runs) as write_scalars:
-        records = run_folder.load_records(folder, done) if done else {}
+    library = ExitStack()
+    write_scalars = library.enter_context(track_scalars(kind, runs))
+    records = run_folder.load_records(folder, done) if done else {}
+    has_failed = False
 
-        def on_checkpoint(first: int, chunk: run_folder.Arrays) -> None:
-            nonlocal records
-            if records:
-                joined = {}
-                for name in chunk:
-                    joined[name] = np.concatenate([records[name][:first], chunk[name]])
-                records = joined
-            else:
-                records = dict(chunk)
+    def on_checkpoint(first: int, chunk: run_folder.Arrays) -> None:
+        nonlocal records, has_failed
+        if has_failed:
+            return
+        if records:
+            joined = {}
+            for name in chunk:
+                joined[name] = np.concatenate([records[name][:first], chunk[name]])
+            records = joined
+        else:
+            records = dict(chunk)
+        try:
             for name, rows in tracked_runs(config).items():
                 own = {part: values[:, rows] for part, values in records.items()}
                 write_scalars(name, compute_scalars(own, first))
+        except Exception as error:  # whatever a library raises must not end the training
+            has_failed = True
+            _warn(kind, error)
 
+    try:
         yield on_checkpoint
+    finally:
+        try:
+            library.__exit__(*sys.exc_info())
+        except Exception as error:
+            if not has_failed:
+                _warn(kind, error)
+
+
+def _warn(kind: str, error: Exception) -> None:
+    logger.warning(
+        "log %s fails, and the run goes on without it: %s: %s", kind, type(error).__name__, error
+    )
 
 
 def tracked_runs(config: ComparisonConfig) -> dict[str, list[int]]:
