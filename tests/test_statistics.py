@@ -1,10 +1,18 @@
-from math import isnan, log, nan, sqrt
+from math import inf, isnan, log, nan, sqrt
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from fedcohort.statistics import Estimate, agree, estimate, p_pooled, pooled_variance, sd
+from fedcohort.statistics import (
+    Estimate,
+    Noise,
+    agree,
+    estimate,
+    pool_noise,
+    sd,
+    two_way_residuals,
+)
 from fedcohort.students_t import t_limit, t_tail
 
 
@@ -53,32 +61,13 @@ def test_differences_that_agree_but_for_rounding_have_no_spread(values):
     """The mean of three times 0.1 is not 0.1, so their deviation is not quite 0."""
     assert agree(values)
     assert estimate(values).error == 0.0
-    assert pooled_variance([values]) == (0.0, len(values) - 1)
-    assert p_pooled([values, [0.7] * 3]) == [1.0, 1.0]
+    layout = {"a": dict(enumerate(values)), "b": dict.fromkeys(range(3), 0.7)}
+    assert pool_noise([layout]) == Noise(0.0, len(values) - 1)
 
 
 @pytest.mark.parametrize("values", [[1.0, 1.0001], [0.0, 1e-300], [1.0, np.inf], [1.0, nan]])
 def test_values_that_differ_do_not_agree(values):
     assert not agree(values)
-
-
-def test_pooled_p_values_by_hand():
-    stats = pytest.importorskip("scipy.stats")
-    # Squares 2 and 6 around the means 2 and 5, with 2 + 2 degrees of freedom: variance 2.
-    groups = [[1.0, 2.0, 3.0], [4.0, 7.0, 4.0]]
-    expected = [2 * stats.t.sf(mean / sqrt(2 / 3), 4) for mean in (2.0, 5.0)]
-    assert p_pooled(groups) == pytest.approx(expected)
-
-
-def test_pooled_p_values_of_one_group_are_those_of_the_paired_test():
-    values = [0.3, -0.1, 0.4, 0.2]
-    assert p_pooled([values]) == pytest.approx([stats.ttest_1samp(values, 0).pvalue])
-
-
-def test_without_spread_nothing_is_decided():
-    assert p_pooled([]) == []
-    assert p_pooled([[1.0], []]) == [1.0, 1.0]
-    assert p_pooled([[2.0, 2.0], [1.0, 3.0]])[0] < 1.0
 
 
 @pytest.mark.parametrize("degrees", [1, 2, 3, 26, 200, 1000, 1001, 10**6])
@@ -87,7 +76,46 @@ def test_the_limit_of_students_t_is_scipys(degrees, tail):
     assert t_limit(tail, degrees) == pytest.approx(stats.t.isf(tail, degrees), rel=1e-6, abs=1e-9)
 
 
-def test_the_pooled_variance_of_groups_of_unequal_size():
-    # Squares about the means: 2 with one degree of freedom, and 2 with two.
-    assert pooled_variance([[1.0, 3.0], [4.0, 5.0, 6.0], [9.0], []]) == (4.0 / 3, 3)
-    assert pooled_variance([]) == (0.0, 0)
+def test_the_residuals_of_a_table_that_lacks_a_value_by_hand():
+    # Rows and columns are fitted to three of four values exactly: nothing is left.
+    residuals, degrees = two_way_residuals(np.array([[1.0, 2.0], [3.0, nan]]))
+    assert degrees == 0
+    assert residuals == pytest.approx(np.array([[0.0, 0.0], [0.0, nan]]), abs=1e-14, nan_ok=True)
+    # The last column holds one value, which its own effect fits; the others are a full table with
+    # the residuals +-0.5.
+    residuals, degrees = two_way_residuals(np.array([[1.0, 2.0, 7.0], [3.0, 6.0, nan]]))
+    expected = np.array([[0.5, -0.5, 0.0], [-0.5, 0.5, nan]])
+    assert degrees == 1
+    assert residuals == pytest.approx(expected, abs=1e-14, nan_ok=True)
+
+
+def test_values_that_are_not_finite_do_not_count():
+    with_infinite = two_way_residuals(np.array([[1.0, 2.0, 7.0], [3.0, 6.0, inf]]))
+    without = two_way_residuals(np.array([[1.0, 2.0, 7.0], [3.0, 6.0, nan]]))
+    assert np.array_equal(with_infinite[0], without[0], equal_nan=True)
+    assert with_infinite[1] == without[1]
+    assert two_way_residuals(np.array([[nan, inf]]))[1] == 0
+
+
+def test_a_layout_without_values_has_no_noise():
+    assert pool_noise([]).degrees == 0
+    assert pool_noise([{}, {"a": {}}]).degrees == 0
+
+
+def test_noise_has_the_degrees_of_freedom_that_it_claims():
+    """20,000 layouts of 4 schemes and 3 seeds: the variance has mean 1 and variance 2 / 6."""
+    rng = np.random.default_rng(8)
+    variances = []
+    for table in rng.normal(size=(20_000, 4, 3)) + rng.normal(size=(20_000, 1, 3)):
+        residuals, degrees = two_way_residuals(table)
+        assert degrees == 6
+        variances.append((residuals**2).sum() / degrees)
+    # A chi-square of 6 degrees divided by 6 has the variance 1 / 3 and the kurtosis 3 + 12 / 6.
+    assert abs(np.mean(variances) - 1) <= 4 * sqrt(1 / 3 / 20_000)
+    assert abs(np.var(variances) - 1 / 3) <= 4 / 3 * sqrt((5 - 1) / 20_000)
+
+
+def test_the_noise_of_a_sum_has_satterthwaites_degrees():
+    # Variances 2 and 6: degrees 64 / (4 / 3 + 36 / 6) = 96 / 11.
+    noise = Noise(2.0, 3) + Noise(6.0, 6)
+    assert (noise.variance, noise.degrees) == pytest.approx((8.0, 96 / 11))

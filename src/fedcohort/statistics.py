@@ -1,14 +1,17 @@
-"""Means over seeds with their spread, and p-values of comparisons."""
+"""Means over seeds with their spread, the noise of runs, and corrected p-values."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, isnan, nan, sqrt
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from fedcohort.arrays import Floats
-from fedcohort.students_t import t_tail
+
+BySeed: TypeAlias = Mapping[int, float]  # one value per seed
+Layout: TypeAlias = Mapping[str, BySeed]  # by scheme
 
 ROUNDING = 1e-10  # values that differ by a smaller part of themselves are equal
 
@@ -79,51 +82,120 @@ def mean_of_known(values: Floats) -> Floats:
     return means
 
 
-def p_pooled(groups: Sequence[Sequence[float]]) -> list[float]:
-    """Return for each group of paired differences the p-value that their mean is not zero.
+@dataclass(frozen=True)
+class Noise:
+    """A variance that was estimated.
 
-    A few seeds tell little of the spread of one comparison. The spread from seed to seed is
-    therefore pooled over all groups, and Student's t has the degrees of freedom of all.
+    Attributes:
+        variance: The estimate; nan without degrees of freedom.
+        degrees: Degrees of freedom, 0 if there is nothing to estimate it from.
+    """
+
+    variance: float
+    degrees: float
+
+    def __add__(self, other: "Noise") -> "Noise":
+        """Return the noise of a sum of independent values, with Satterthwaite's degrees.
+
+        Both variances must be estimates of their own: twice the same one is `times(2)`.
+
+        Examples:
+            >>> Noise(1.0, 4) + Noise(1.0, 4)
+            Noise(variance=2.0, degrees=8.0)
+        """
+        if not self.degrees or not other.degrees:
+            return UNKNOWN_NOISE
+        variance = self.variance + other.variance
+        if not variance:
+            return Noise(0.0, min(self.degrees, other.degrees))
+        spent = self.variance**2 / self.degrees + other.variance**2 / other.degrees
+        return Noise(variance, variance**2 / spent)
+
+    def times(self, factor: float) -> "Noise":
+        """Return the noise whose variance is a multiple of this one."""
+        return Noise(factor * self.variance, self.degrees)
+
+
+UNKNOWN_NOISE = Noise(nan, 0)
+
+
+def pool_noise(layouts: Iterable[Layout]) -> Noise:
+    """Return the noise of one run in two-way layouts, each with effects of schemes and seeds.
+
+    Differences to one scheme share its noise, so their spreads are no independent estimates.
+    What effects of schemes and seeds leave has the degrees of freedom that it claims.
 
     Args:
-        groups: The differences of each comparison, one per seed.
+        layouts: Values by scheme and seed, one layout for each group of runs.
+
+    Examples:
+        >>> pool_noise([{"a": {0: 1.0, 1: 2.0}, "b": {0: 3.0, 1: 6.0}}])
+        Noise(variance=1.0, degrees=1)
+    """
+    squares = 0.0
+    degrees = 0
+    for layout in layouts:
+        residuals, freedom = two_way_residuals(_table(distinct(layout)))
+        squares += float(np.nansum(residuals**2))
+        degrees += freedom
+    if not degrees:
+        return UNKNOWN_NOISE
+    return Noise(squares / degrees, degrees)
+
+
+def distinct(layout: Layout) -> list[BySeed]:
+    """Return the values of the schemes, once where they are equal for all seeds.
+
+    E3CS-0 and E3CS-inc are one scheme until a quarter of the rounds.
+    """
+    different = {tuple(sorted(values.items())): values for values in layout.values() if values}
+    return list(different.values())
+
+
+def _table(rows: Sequence[BySeed]) -> Floats:
+    """Return rows as a table, one column for each seed, nan where a row lacks it."""
+    seeds = sorted({seed for row in rows for seed in row})
+    table = np.full((len(rows), len(seeds)), nan)
+    for number, row in enumerate(rows):
+        for seed, value in row.items():
+            table[number, seeds.index(seed)] = value
+    return table
+
+
+def two_way_residuals(table: Floats) -> tuple[Floats, int]:
+    """Return what effects of rows and columns leave of a table, and its degrees of freedom.
+
+    Args:
+        table: Values [rows, columns]; those that are not finite do not count.
 
     Returns:
-        Two-sided p-values: 1 for an empty group, and for all groups if there is no spread.
+        The residuals [rows, columns], nan where there is no value. They are 0 if they are only
+        rounding.
 
     Examples:
-        >>> [round(p_value, 3) for p_value in p_pooled([[1.0, 2.0, 3.0], [4.0, 6.0, 5.0]])]
-        [0.026, 0.001]
+        >>> two_way_residuals(np.array([[1.0, 2.0], [3.0, 6.0]]))
+        (array([[ 0.5, -0.5],
+               [-0.5,  0.5]]), 1)
     """
-    variance, degrees = pooled_variance(groups)
-    if not variance:
-        return [1.0] * len(groups)
-
-    p_values = []
-    for differences in groups:
-        p_value = 1.0
-        if len(differences):
-            error = sqrt(variance / len(differences))
-            p_value = 2 * t_tail(abs(float(np.mean(differences))) / error, degrees)
-        p_values.append(p_value)
-    return p_values
-
-
-def pooled_variance(groups: Sequence[Sequence[float]]) -> tuple[float, int]:
-    """Return the variance from seed to seed within groups, and its degrees of freedom.
-
-    Examples:
-        >>> pooled_variance([[1.0, 3.0], [4.0, 4.0]])
-        (1.0, 2)
-    """
-    degrees = 0
-    squares = 0.0
-    for differences in groups:
-        if len(differences) > 1:
-            degrees += len(differences) - 1
-            if not agree(differences):
-                squares += float(np.var(differences)) * len(differences)
-    return squares / max(1, degrees), degrees
+    known = np.isfinite(table)
+    if not known.any():
+        return np.full(table.shape, nan), 0
+    num_rows, num_columns = table.shape
+    if known.all():
+        by_row = table.mean(axis=1, keepdims=True)
+        by_column = table.mean(axis=0, keepdims=True)
+        residuals = table - by_row - by_column + table.mean()
+        degrees = (num_rows - 1) * (num_columns - 1)
+    else:
+        row, column = np.nonzero(known)
+        design = np.hstack([np.eye(num_rows)[row], np.eye(num_columns)[column]])
+        effects, _, rank, _ = np.linalg.lstsq(design, table[known], rcond=None)
+        residuals = np.full(table.shape, nan)
+        residuals[known] = table[known] - design @ effects
+        degrees = int(known.sum()) - int(rank)
+    if np.nanmax(np.abs(residuals)) < ROUNDING * np.abs(table[known]).max():
+        residuals = np.where(known, 0.0, nan)
+    return residuals, degrees
 
 
 def holm(p_values: Floats) -> Floats:

@@ -15,8 +15,9 @@ from fedcohort.paper.claims.evidence import (
 )
 from fedcohort.paper.claims.first_rounds import FirstRounds, compare_rounds, first_rounds
 from fedcohort.paper.claims.group import Group
-from fedcohort.paper.claims.noise import Noise, RunNoise
+from fedcohort.paper.claims.noise import RunNoise
 from fedcohort.paper.claims.verdicts import CLAIMS, judge, report_on, weakest
+from fedcohort.statistics import Noise
 
 TASK = "cifar10"
 IID = Group("cifar10", "iid", 0.0)

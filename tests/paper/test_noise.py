@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from fedcohort.paper.claims.claim import compare, decide
-from fedcohort.paper.claims.noise import Noise, RunNoise, estimate_noise, pool
+from fedcohort.paper.claims.noise import RunNoise, estimate_noise
+from fedcohort.statistics import Noise, pool_noise
 
 
 def by_world(*values):
@@ -17,9 +18,9 @@ def test_the_noise_is_what_effects_of_scheme_and_world_leave():
     first = {"a": by_world(1.0, 2.0), "b": by_world(3.0, 6.0)}
     second = {"a": by_world(5.0, 7.0), "b": by_world(1.0, 3.0)}
     third = {"a": by_world(5.0), "b": by_world(9.0)}
-    assert pool([first]) == Noise(1.0, 1)
-    assert pool([first, second, third]) == Noise(0.5, 2)
-    assert pool([third]).degrees == 0
+    assert pool_noise([first]) == Noise(1.0, 1)
+    assert pool_noise([first, second, third]) == Noise(0.5, 2)
+    assert pool_noise([third]).degrees == 0
 
 
 def test_the_noise_of_unequal_worlds_is_that_of_least_squares():
@@ -27,17 +28,17 @@ def test_the_noise_of_unequal_worlds_is_that_of_least_squares():
     values = rng.normal(size=(4, 3))
     complete = {f"s{row}": by_world(*line) for row, line in enumerate(values.tolist())}
     centred = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
-    noise = pool([complete])
+    noise = pool_noise([complete])
     assert noise.degrees == 3 * 2
     assert noise.variance == pytest.approx((centred**2).sum() / 6)
     del complete["s0"][2]  # eleven values, six effects
-    assert pool([complete]).degrees == 11 - 6
+    assert pool_noise([complete]).degrees == 11 - 6
 
 
 def test_schemes_that_are_one_run_count_once():
     one = by_world(1.0, 2.0)
     layout = {"e3cs-0": one, "e3cs-inc": dict(one), "random": by_world(3.0, 6.0)}
-    assert pool([layout]) == Noise(1.0, 1)
+    assert pool_noise([layout]) == Noise(1.0, 1)
 
 
 def test_fedcs_has_a_noise_of_its_own():
@@ -101,7 +102,7 @@ def test_one_noise_for_all_schemes_would_decide_too_often():
         for _group in range(2):
             values = rng.normal(size=(6, 3)) * np.array([3.0, 1, 1, 1, 1, 1])[:, None]
             layouts.append({str(row): by_world(*values[row].tolist()) for row in range(6)})
-        noise = pool(layouts).times(2)
+        noise = pool_noise(layouts).times(2)
         checks = []
         for layout in layouts:
             for number in range(1, 6):

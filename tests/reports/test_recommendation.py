@@ -70,15 +70,14 @@ def test_without_uniform_selection_the_highest_is_named_and_the_gain_is_not_know
 def test_the_more_schemes_are_tried_the_larger_a_lead_must_be():
     lead = [0.53, 0.53, 0.52, 0.52]  # paired differences 0.03, 0.01, 0.04, 0.02
     alone = recommend({"d": [candidate("random", UNIFORM), candidate("a", lead)]})
-    # These have the spread of the lead, and do not lead: 0.01, -0.01, 0.02, -0.02.
+    # These do not lead. They are one scheme, so they show their noise once.
     others = [candidate(f"b{place}", [0.51, 0.51, 0.50, 0.48]) for place in range(9)]
     many = recommend({"d": [candidate("random", UNIFORM), candidate("a", lead), *others]})
-    squares = 0.0005 + 9 * 0.001
-    error = (squares / 30 / 4) ** 0.5
+    # Less the means of schemes and seeds, in thousandths: random -5, 25/3, -35/3, 25/3, the lead 0,
+    # -20/3, 10/3, 10/3, and the others 5, -5/3, 25/3, -35/3. The squares are 600 with six degrees.
+    error = (2 * 0.0001 / 4) ** 0.5
     # Holm multiplies the smallest of ten p-values by ten.
-    assert many.against_uniform["a"].p_value == pytest.approx(
-        10 * 2 * stats.t.sf(0.025 / error, 30)
-    )
+    assert many.against_uniform["a"].p_value == pytest.approx(10 * 2 * stats.t.sf(0.025 / error, 6))
     assert alone.against_uniform["a"].p_value == pytest.approx(
         2 * stats.t.sf(0.025 / (0.0005 / 12) ** 0.5, 3)
     )
@@ -125,7 +124,8 @@ def test_the_table_begins_with_the_highest_and_marks_what_cannot_be_told_from_it
     assert table.marks == {0: "best", 1: "tied"}
     assert table.rows[0]["against uniform"].startswith("+10.0 (+")
     assert table.rows[2]["against uniform"] == "-"
-    assert table.note.count("Holm's method for 2 comparisons") == 2
+    assert "with the noise of all schemes, corrected by Holm's method for 3 pairs." in table.note
+    assert "ahead of uniform after Holm's method for 2 comparisons." in table.note
     assert "that of the last round" in table.note
 
 
@@ -153,7 +153,8 @@ def test_uniform_selection_with_another_rule_has_its_difference_and_is_counted()
     assert list(found.against_uniform) == ["mine, good rule", "random, bad rule"]
     table = training_answer(cases).table
     assert table.rows[2]["against uniform"].startswith("\u221210.0 (")
-    assert table.note.count("Holm's method for 2 comparisons") == 2
+    assert "with the noise of all schemes, corrected by Holm's method for 3 pairs." in table.note
+    assert "ahead of uniform after Holm's method for 2 comparisons." in table.note
 
 
 def test_a_pair_counts_the_seeds_that_it_shares():
@@ -170,8 +171,9 @@ def test_a_pair_counts_the_seeds_that_it_shares():
 def test_the_interval_of_a_difference_has_the_spread_of_all():
     rows = {"random": [0.5, 0.5, 0.5], "a": [0.51, 0.53, 0.52], "b": [0.4, 0.44, 0.42]}
     found = recommend({"d": [candidate(name, final) for name, final in rows.items()]})
-    variance = (0.0002 + 0.0008) / 4
-    margin = stats.t.ppf(0.975, 4) * (variance / 3) ** 0.5
+    # Less the means of schemes and seeds: random 0.01, -0.01, 0, a nothing, b -0.01, 0.01, 0.
+    variance = 4 * 0.0001 / 4
+    margin = stats.t.ppf(0.975, 4) * (2 * variance / 3) ** 0.5
     assert found.against_uniform["a"].margin == pytest.approx(margin)
     assert found.against_uniform["b"].mean == pytest.approx(-0.08)
 

@@ -35,7 +35,7 @@ def test_schemes_that_the_seeds_cannot_tell_from_the_first_are_marked():
     assert [row["scheme"] for row in answer.table.rows] == ["near", "random", "far"]
     assert answer.table.marks == {0: "best", 1: "tied"}
     assert "4 seeds cannot tell that lead from chance" in answer.sentence
-    assert "corrected by Holm's method for 2 comparisons." in answer.table.note
+    assert "corrected by Holm's method for 3 pairs." in answer.table.note
 
 
 def test_a_clear_lead_is_said_without_doubt():

@@ -104,8 +104,10 @@ def test_who_is_left_out_is_told_with_the_gap_and_beside_random():
         "best": classed([[0.70, 0.70], [0.70, 0.70]]),
     }
     said = describe_schemes(schemes, class_rates=RATES)
-    # Random is 0.16 and 0.14 above, best 0.30 and 0.28: a variance of 0.0002 with two degrees, an
-    # error of 0.01, so 15 and 29 of them: p is 0.0044 and 0.0012, the first the last of Holm's.
+    # The seeds of greedy are 0.01 from its mean, the others at theirs: residuals of 2/3 and 1/3 of
+    # 0.01, squares 4/3 of 0.0001 with two degrees, an error of 0.0082. The differences are 0.15,
+    # 0.29 and 0.14, so 18, 36 and 17 of them: p is 0.0029, 0.0008 and 0.0034, by Holm's at most
+    # 0.006.
     assert said[1] == (
         "greedy leaves its worst class, clients that answer 10\u00a0% of the time, at "
         "0.410 ± 0.014 "

@@ -2,18 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from math import isnan, nan, sqrt
-from typing import TypeAlias
 
 import numpy as np
 
 from fedcohort.arrays import Floats
 from fedcohort.reports.findings import SchemeResults
 from fedcohort.reports.words import counted, signed
-from fedcohort.statistics import holm, p_pooled, pooled_variance
-from fedcohort.students_t import t_limit
-
-BySeed: TypeAlias = Mapping[int, float]  # one value per seed
+from fedcohort.statistics import BySeed, Layout, holm, pool_noise
+from fedcohort.students_t import t_limit, t_tail
 
 LEVEL = 0.05  # of the corrected p-values, and one minus the confidence of the intervals
 
@@ -125,24 +123,74 @@ def paired_differences(more: BySeed, less: BySeed) -> list[float]:
     return [more[seed] - less[seed] for seed in more if seed in less]
 
 
-def differences(pairs: Mapping[str, tuple[BySeed, BySeed]]) -> dict[str, Difference]:
-    """Return the difference of each pair, its p-value corrected for the number of pairs.
+def differences_to(reference: str, layout: Layout) -> dict[str, Difference]:
+    """Return how far each other scheme is ahead of one that was named before the runs.
 
     Args:
-        pairs: By name, the values to subtract from and those to subtract. The spread from seed to
-            seed is pooled over all pairs.
-    """
-    by_seed = {name: paired_differences(*pair) for name, pair in pairs.items()}
-    groups = list(by_seed.values())
-    p_values = holm(np.array(p_pooled(groups))).tolist()
-    variance, degrees = pooled_variance(groups)
-    limit = t_limit(LEVEL / 2, degrees) if degrees else nan
+        reference: The scheme to subtract.
+        layout: Values by scheme and seed, the reference among them.
 
-    found = {}
-    for (name, values), p_value in zip(by_seed.items(), p_values, strict=True):
+    Returns:
+        The difference of each other scheme, its p-value corrected for their number.
+    """
+    others = [name for name in layout if name != reference]
+    found = _differences([(name, reference) for name in others], layout)
+    return dict(zip(others, found, strict=True))
+
+
+def differences_from_first(first: str, layout: Layout) -> dict[str, Difference]:
+    """Return how far one that the values themselves chose, such as the highest, is from each other.
+
+    Any scheme might have come first by chance, so p-values are corrected for all pairs.
+
+    Args:
+        first: The scheme to subtract from.
+        layout: Values by scheme and seed, the first among them.
+
+    Returns:
+        The difference to each other scheme.
+    """
+    others = [name for name in layout if name != first]
+    found = _differences(list(combinations([first, *others], 2)), layout)
+    return dict(zip(others, found, strict=False))  # the pairs of the first come first
+
+
+def num_pairs(schemes: int) -> int:
+    """Return how many pairs some schemes make.
+
+    Examples:
+        >>> num_pairs(4)
+        6
+    """
+    return schemes * (schemes - 1) // 2
+
+
+def _differences(pairs: Sequence[tuple[str, str]], layout: Layout) -> list[Difference]:
+    """Return the difference of each pair, with p-values corrected for the number of pairs.
+
+    The noise is that of the two-way layout. Without any no p-value is below 1.
+    """
+    noise = pool_noise([layout])
+    is_known = noise.variance > 0
+    degrees = int(noise.degrees)
+    limit = t_limit(LEVEL / 2, degrees) if is_known else nan
+
+    means = []
+    margins = []
+    p_values = []
+    seeds = []
+    for more, less in pairs:
+        values = paired_differences(layout[more], layout[less])
         mean = float(np.mean(values)) if values else nan
         margin = nan
-        if values and variance:
-            margin = limit * sqrt(variance / len(values))
-        found[name] = Difference(mean, margin, p_value, len(values))
-    return found
+        p_value = 1.0
+        if values and is_known:
+            error = sqrt(2 * noise.variance / len(values))
+            margin = limit * error
+            p_value = 2 * t_tail(abs(mean) / error, degrees)
+        means.append(mean)
+        margins.append(margin)
+        p_values.append(p_value)
+        seeds.append(len(values))
+    corrected = holm(np.array(p_values)).tolist()
+    return list(map(Difference, means, margins, corrected, seeds))

@@ -4,10 +4,12 @@ The recommendation is made in the hardest case, the one in which uniform selecti
 lowest accuracy: where every scheme does well, the choice does not matter. A scheme is recommended
 if it ends ahead of uniform selection beyond chance. Otherwise uniform selection is kept.
 
-Schemes are compared seed by seed with Student's t, two-sided, with a spread that is pooled over
-all comparisons: three seeds tell too little of the spread of one. The p-values are corrected with
-Holm's method for the number of schemes, because the best of many looks better than it is. They
-decide; a reader sees the differences with their 95 % intervals, which are not corrected.
+Schemes are compared seed by seed with Student's t, two-sided. Three seeds tell too little of the
+spread of one scheme, so the noise is what effects of all schemes and seeds leave. The p-values are
+corrected with Holm's method, because the best of many looks better than it is: for the number of
+schemes where they are compared with uniform selection, and for all pairs where they are compared
+with the highest, which the results themselves chose. They decide; a reader sees the differences
+with their 95 % intervals, which are not corrected.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +23,8 @@ from fedcohort.reports.candidates import (
     Candidate,
     Cases,
     Difference,
-    differences,
+    differences_from_first,
+    differences_to,
     paired_differences,
 )
 from fedcohort.reports.words import counted, listed
@@ -85,10 +88,10 @@ def recommend(cases: Cases) -> Recommendation | None:
     # Of equals uniform selection is first, so that another is not called the highest.
     ranked = sorted(known, key=lambda one: (-one.accuracy, not one.is_uniform))
     uniform = next((one for one in ranked if one.is_uniform), None)
+    layout = {one.name: one.by_seed for one in ranked}
     against = {}
     if uniform is not None:
-        others = [one for one in ranked if one is not uniform]
-        against = differences({one.name: (one.by_seed, uniform.by_seed) for one in others})
+        against = differences_to(uniform.name, layout)
     ahead = []
     for one in ranked:
         difference = against.get(one.name)
@@ -104,7 +107,7 @@ def recommend(cases: Cases) -> Recommendation | None:
         uniform=uniform,
         papers_best=next((one for one in ranked if one.is_papers), None),
         against_uniform=against,
-        behind=differences({one.name: (best.by_seed, one.by_seed) for one in ranked[1:]}),
+        behind=differences_from_first(best.name, layout),
     )
 
 

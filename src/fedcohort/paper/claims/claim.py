@@ -13,9 +13,8 @@ from math import comb, exp, inf, nan, sqrt
 import numpy as np
 
 from fedcohort.paper.claims.evidence import Evidence
-from fedcohort.paper.claims.noise import BySeed, Noise
 from fedcohort.paper.setting import TASKS
-from fedcohort.statistics import holm, sd
+from fedcohort.statistics import BySeed, Noise, holm, sd
 from fedcohort.students_t import t_p_value, t_quantile
 
 LEVEL = 0.05

@@ -11,7 +11,7 @@ from math import inf, log
 from fedcohort.paper.claims.claim import Check
 from fedcohort.paper.claims.evidence import Evidence
 from fedcohort.paper.claims.group import Group
-from fedcohort.paper.claims.noise import BySeed, Noise
+from fedcohort.statistics import BySeed, Noise
 
 
 @dataclass(frozen=True)

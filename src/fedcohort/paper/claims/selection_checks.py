@@ -8,7 +8,7 @@ import numpy as np
 from fedcohort.arrays import Floats
 from fedcohort.paper.claims.claim import Check, compare
 from fedcohort.paper.claims.evidence import Evidence
-from fedcohort.paper.claims.noise import BySeed
+from fedcohort.statistics import BySeed
 
 DOZENS = 100.0  # "dozens of times" is fewer than a hundred
 CLOSE = 0.02  # success ratios that differ by less look equal in a figure

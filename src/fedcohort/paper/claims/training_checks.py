@@ -15,10 +15,11 @@ from fedcohort.paper.claims.claim import Check, compare
 from fedcohort.paper.claims.evidence import Evidence
 from fedcohort.paper.claims.first_rounds import compare_rounds, first_rounds
 from fedcohort.paper.claims.group import Group, groups_of
-from fedcohort.paper.claims.noise import BySeed, Noise, RunNoise, estimate_noise
+from fedcohort.paper.claims.noise import RunNoise, estimate_noise
 from fedcohort.paper.labels import heading, update_label
 from fedcohort.paper.setting import COHORTS, PAPER, TASKS
 from fedcohort.selection.registry import PAPER_SELECTORS
+from fedcohort.statistics import BySeed, Noise
 
 # "does not suffer an undesirable drop" and "no (or only minor) final accuracy loss": one point
 MINOR = 0.01

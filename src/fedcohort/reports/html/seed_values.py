@@ -1,7 +1,7 @@
 """Values of schemes by seed: their order, their words, and whom seeds can tell apart.
 
 Schemes are compared seed by seed, because runs with the same seed meet the same failures. The
-p-values are corrected for all schemes that one of them is compared with.
+p-values are corrected for all pairs, because the values choose which scheme is called the first.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,14 +12,13 @@ import numpy as np
 from fedcohort.arrays import Floats
 from fedcohort.reports.candidates import (
     LEVEL,
-    BySeed,
-    differences,
+    differences_from_first,
     known_by_seed,
     paired_differences,
 )
 from fedcohort.reports.findings import SchemeResults
 from fedcohort.reports.words import mean_with_sd
-from fedcohort.statistics import estimate
+from fedcohort.statistics import BySeed, estimate
 
 ByScheme: TypeAlias = Mapping[str, BySeed]
 
@@ -71,10 +70,10 @@ def compare(more: BySeed, less: BySeed, is_told_apart: bool) -> str:
     return "a difference within the spread over seeds"
 
 
-def told_apart(one: BySeed, others: ByScheme) -> set[str]:
-    """Return the schemes that the seeds can tell from one of them.
+def told_apart(first: str, values: ByScheme) -> set[str]:
+    """Return the schemes that the seeds can tell from the first of an order, such as the highest.
 
     Seeds that agree exactly show no spread, so they decide nothing.
     """
-    found = differences({name: (one, values) for name, values in others.items()})
+    found = differences_from_first(first, values)
     return {name for name, difference in found.items() if difference.p_value < LEVEL}

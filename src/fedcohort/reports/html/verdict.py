@@ -9,7 +9,7 @@ import numpy as np
 
 from fedcohort.arrays import Floats
 from fedcohort.metrics import gap
-from fedcohort.reports.candidates import BySeed, known_by_seed, paired_differences
+from fedcohort.reports.candidates import known_by_seed, paired_differences
 from fedcohort.reports.findings import Findings, SchemeResults
 from fedcohort.reports.html.seed_values import (
     ByScheme,
@@ -22,7 +22,7 @@ from fedcohort.reports.html.seed_values import (
     told_apart,
 )
 from fedcohort.reports.words import exact_percent, listed, percent
-from fedcohort.statistics import mean_of_known
+from fedcohort.statistics import BySeed, mean_of_known
 
 FAIRNESS = "Fairness (Jain's index, 1 if all clients are asked equally often)"
 
@@ -126,7 +126,7 @@ def _first_at_target(schemes: Mapping[str, SchemeResults], targets: Sequence[flo
     if followers:
         later = reached[followers[0]]
         rounds = in_words(later, digits=1)
-        apart = told_apart(reached[best], {name: reached[name] for name in followers})
+        apart = told_apart(best, {name: reached[name] for name in (best, *followers)})
         comparison = compare(later, reached[best], followers[0] in apart)
         text += f" {followers[0]} was next, after {rounds} rounds ({comparison})."
     if failed:
@@ -155,7 +155,7 @@ def _highest_accuracy(final_accuracy: ByScheme) -> str:
 
     text = f"{best} has the highest final accuracy, {in_words(highest)}."
     second = final_accuracy[others[0]]
-    apart = told_apart(highest, {name: final_accuracy[name] for name in others})
+    apart = told_apart(best, final_accuracy)
     comparison = compare(highest, second, others[0] in apart)
     text += f" {others[0]} follows with {in_words(second)} ({comparison})."
     if others[0] not in apart:
@@ -217,7 +217,7 @@ def _worst_served(
     if not others:
         return text
     other = "random" if "random" in others else others[0]
-    apart = told_apart(lowest_by_seed[lowest], {name: lowest_by_seed[name] for name in others})
+    apart = told_apart(lowest, lowest_by_seed)
     comparison = compare(lowest_by_seed[other], lowest_by_seed[lowest], other in apart)
     accuracy_in_words = in_words(lowest_by_seed[other])
     return f"{text} The worst {part} of {other} is at {accuracy_in_words} ({comparison})."

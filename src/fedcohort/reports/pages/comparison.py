@@ -29,8 +29,8 @@ NOTES = (
     "Means over seeds. ± is one standard deviation. A dash: not reached in every run, or unknown.",
     "Schemes are compared seed by seed, because runs with the same seed meet the same failures. A "
     "difference is beyond the spread over seeds if Student's t tells it from zero at the "
-    "5\u00a0% level, two-sided, with the spread pooled over the schemes compared and corrected "
-    "for their number by Holm's method.",
+    "5\u00a0% level, two-sided, with the noise that effects of all schemes and seeds leave, and "
+    "corrected by Holm's method for all pairs of schemes.",
 )
 # Columns of the summary that the page shows in its headings, joined with another, or not at all.
 NOT_COPIED = ("partition", "aggregation", "mu", "selector", "final", "sd", "worst label")

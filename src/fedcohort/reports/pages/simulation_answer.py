@@ -7,7 +7,13 @@ import numpy as np
 
 from fedcohort.arrays import Ints
 from fedcohort.reports.answer import BEST, TIED, Answer, LeftOut, MarkedTable
-from fedcohort.reports.candidates import LEVEL, Difference, differences, known_by_seed
+from fedcohort.reports.candidates import (
+    LEVEL,
+    Difference,
+    differences_from_first,
+    known_by_seed,
+    num_pairs,
+)
 from fedcohort.reports.charts.tradeoffs import fairness_against_accuracy
 from fedcohort.reports.findings import SchemeResults
 from fedcohort.reports.words import counted, mean_with_sd, percent
@@ -42,8 +48,7 @@ def simulation_answer(schemes: Mapping[str, SchemeResults], uniform: str) -> Ans
 def _behind(schemes: Mapping[str, SchemeResults], order: Sequence[str]) -> dict[str, Difference]:
     """Return how far the first is ahead of each of the others in its success ratio, by name."""
     success = {name: known_by_seed(schemes[name], schemes[name].success) for name in order}
-    best, *others = order
-    return differences({name: (success[best], success[name]) for name in others})
+    return differences_from_first(order[0], success)
 
 
 def _sentence(
@@ -105,8 +110,8 @@ def _note(num_seeds: int, behind: Mapping[str, Difference]) -> str:
     if behind:
         note += (
             f", ≈ those that cannot be told from it: paired differences over {num_seeds} seeds, "
-            "two-sided Student's t at 5\u00a0% with the spread pooled over schemes, corrected by "
-            f"Holm's method for {counted(len(behind), 'comparison')}"
+            "two-sided Student's t at 5\u00a0% with the noise of all schemes, corrected by "
+            f"Holm's method for {counted(num_pairs(len(behind) + 1), 'pair')}"
         )
     return f"{note}."
 

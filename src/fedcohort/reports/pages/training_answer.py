@@ -10,7 +10,7 @@ import numpy as np
 from fedcohort.arrays import Floats
 from fedcohort.metrics import gap, worst
 from fedcohort.reports.answer import BEST, HIGHEST, TIED, Answer, LeftOut, MarkedTable
-from fedcohort.reports.candidates import Candidate, Cases, Difference
+from fedcohort.reports.candidates import Candidate, Cases, Difference, num_pairs
 from fedcohort.reports.charts.cost import SECONDS, accuracy_against_cost, cost_unit
 from fedcohort.reports.charts.groups import accuracy_per_class, class_labels
 from fedcohort.reports.findings import SchemeResults
@@ -136,8 +136,8 @@ def _note(found: Recommendation) -> str:
     if seeds and max(seeds) > 1:
         marks += (
             ", ≈ those that cannot be told from the highest: paired differences over "
-            f"{_range(seeds)}, two-sided Student's t at 5\u00a0% with the spread pooled over "
-            f"schemes, corrected by Holm's method for {counted(len(seeds), 'comparison')}"
+            f"{_range(seeds)}, two-sided Student's t at 5\u00a0% with the noise of all "
+            f"schemes, corrected by Holm's method for {counted(num_pairs(len(seeds) + 1), 'pair')}"
         )
     sentences.append(marks)
     if seeds and max(seeds) < 2:
@@ -152,8 +152,8 @@ def _about_uniform(name: str, against: Sequence[Difference]) -> list[str]:
     column = f"Against uniform: points of accuracy beyond {name}"
     if any(difference.interval for difference in against):
         column += (
-            ", with a 95\u00a0% interval from the pooled spread, not corrected for the number of "
-            "schemes"
+            ", with a 95\u00a0% interval from the noise of all schemes, not corrected for their "
+            "number"
         )
     rule = (
         "To be recommended, a scheme must be ahead of uniform after Holm's method for "
