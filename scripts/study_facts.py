@@ -13,7 +13,13 @@ from typing import Any
 
 from fedcohort.files import save_csv
 from fedcohort.study import runs
-from fedcohort.study.analysis import Combination, Difference, compare_rules, compare_with
+from fedcohort.study.analysis import (
+    Combination,
+    Difference,
+    best_group,
+    compare_rules,
+    compare_with,
+)
 from fedcohort.study.measures import align_columns
 from fedcohort.study.tables import Place, by_place, values_by_combination
 from fedcohort.study.targets import compare_costs
@@ -43,6 +49,7 @@ def facts() -> dict[str, str]:
     widths: list[float] = []
     for own in found.values():
         widths += [one.high - one.low for one in own.values()]
+    near = [len(best_group(own)) - 1 for own in finals.values()]
     memory = max(row["memory_megabytes"] for row in rows if row["dataset"] == "cifar10")
     return {
         "cases": str(len(places)),
@@ -65,6 +72,7 @@ def facts() -> dict[str, str]:
         "recipe-behind": _span(_means(lasting, RECIPE)),
         "memory-points": f"{100 * min(uniform):+.1f} to {100 * max(uniform):+.1f}",
         "half-widths": f"{50 * min(widths):.1f} to {50 * max(widths):.0f}",
+        "near-best": f"{min(near)} to {max(near)}",
         "memory": f"{memory:.0f} MB",
         **{f"cases-{name}": _cases(places, name) for name in {place[0] for place in places}},
     }

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from fedcohort.statistics import Noise
 from fedcohort.study.analysis import (
     best_group,
     compare_rules,
     compare_with,
-    difference_error,
     holm,
     noise_by_rule,
 )
@@ -32,13 +32,13 @@ def test_corrected_values_stay_at_most_one():
 def test_noise_by_hand():
     # Means of rows 1.5 and 4.5, of columns 2 and 4, of all 3: residuals +-0.5, sum of squares 1,
     # one degree of freedom.
-    assert noise_by_rule({("a", "r"): [1.0, 2.0], ("b", "r"): [3.0, 6.0]}) == {"r": (1.0, 1.0)}
+    assert noise_by_rule({("a", "r"): [1.0, 2.0], ("b", "r"): [3.0, 6.0]}) == {"r": Noise(1.0, 1.0)}
 
 
 def test_an_effect_of_the_seed_is_no_noise():
     table = np.arange(21.0)[:, None] + np.array([0.0, 5.0, -3.0])
-    for variance, _ in noise_by_rule(values_of(table)).values():
-        assert variance == pytest.approx(0.0, abs=1e-20)
+    for noise in noise_by_rule(values_of(table)).values():
+        assert noise.variance == pytest.approx(0.0, abs=1e-20)
 
 
 def test_a_difference_without_noise_has_no_interval_and_does_not_hold():
@@ -56,10 +56,13 @@ def test_rounding_is_no_noise():
     assert not compare_with(("a", "r"), values)["b", "r"].holds
 
 
-def test_satterthwaite_by_hand():
-    # Variances 4 / 2 = 2 and 12 / 2 = 6: error sqrt(8), degrees 64 / (4 / 3 + 36 / 6) = 96 / 11.
-    error, degrees = difference_error((4.0, 3.0), (12.0, 6.0), seeds=2)
-    assert (error, degrees) == pytest.approx((8**0.5, 64 / (4 / 3 + 6)))
+def test_combinations_with_one_rule_share_one_estimate_of_the_noise():
+    # Residuals +-0.5 in all four runs: squares 1 with one degree of freedom. The
+    # variance of the difference of two means of two seeds is 2 * 1 / 2 = 1, its mean 3: t is 3
+    # with one degree of freedom, not two, and p = 1 - 2 / pi * arctan(3).
+    found = compare_with(("a", "r"), {("a", "r"): [1.0, 2.0], ("b", "r"): [3.0, 6.0]})["b", "r"]
+    assert found.p_value == pytest.approx(1 - 2 / np.pi * np.arctan(3.0))
+    assert found.high - 3.0 == pytest.approx(np.tan(np.pi / 2 * 0.95))
 
 
 def test_a_large_difference_holds_and_the_best_stands_alone():
@@ -85,6 +88,49 @@ def test_chance_alone_makes_a_difference_in_at_most_one_block_of_twenty():
     error = (0.05 * 0.95 / 600) ** 0.5
     assert false_alarms / 600 <= 0.05 + 4 * error
     assert false_alarms > 0  # the correction is not absurdly strict
+
+
+@pytest.mark.parametrize("scales", [(1.0, 1.0, 1.0), (0.5, 1.0, 3.0)])
+def test_chance_leaves_an_equal_one_out_of_the_best_in_at_most_one_block_of_twenty(scales):
+    """1,000 blocks of equal combinations: 5 % within 3 errors."""
+    rng = np.random.default_rng(5)
+    scale = np.repeat(scales, 7)[:, None]
+    too_small = 0
+    for _ in range(1000):
+        table = rng.normal(size=(21, 3)) * scale + rng.normal(size=3)
+        too_small += len(best_group(values_of(table))) < 21
+    assert too_small / 1000 <= 0.05 + 3 * (0.05 * 0.95 / 1000) ** 0.5
+    assert too_small > 0
+
+
+def test_the_best_of_two_is_compared_by_students_t():
+    # The studentised range of two means is Student's t: p of t = 3 and one degree is 0.2.
+    values = {("a", "r"): [1.0, 2.0], ("b", "r"): [3.0, 6.0]}
+    assert best_group(values) == [("b", "r"), ("a", "r")]
+    # The mean difference is 13 now, t = 13 and p = 1 - 2 / pi * arctan(13) = 0.0489.
+    values["b", "r"] = [13.0, 16.0]
+    assert best_group(values) == [("b", "r")]
+
+
+def test_the_best_group_is_that_of_the_studentised_range():
+    """The limit of three equal means, from a printed table.
+
+    Three combinations and three seeds without an effect of the seed: means 0, 0 and d, and
+    residuals (1, -1, 0), (-1, 0, 1), (0, 1, -1), whose sums over rows and columns are zero.
+    Their squares are 6 with four degrees of freedom, so the error of a mean is sqrt(1.5 / 3).
+    """
+    residuals = np.array([[1.0, -1.0, 0.0], [-1.0, 0.0, 1.0], [0.0, 1.0, -1.0]])
+    names = [("a", "r"), ("b", "r"), ("c", "r")]
+    limit = 5.040 * 0.5**0.5  # the table of the studentised range: 5 %, 3 means, 4 degrees
+    below, above = residuals.copy(), residuals.copy()
+    below[2] += 0.999 * limit
+    above[2] += 1.001 * limit
+    assert len(best_group(values_of(below, names))) == 3
+    assert best_group(values_of(above, names)) == [("c", "r")]
+
+
+def test_a_best_without_noise_is_told_from_nobody():
+    assert len(best_group({("a", "r"): [1.0, 2.0], ("b", "s"): [2.0, 3.0]})) == 2
 
 
 def test_intervals_cover_the_truth_as_often_as_they_say():

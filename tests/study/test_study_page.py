@@ -89,11 +89,13 @@ WORDS = {
     ("cifar10", "groups", "primary-label"): ["cifar10", "groups fail together", "non-iid"],
 }
 # In every place: the best of all and of those under the paper's rule, and how many combinations
-# are so near to the best that the noise of 0.01 hides the difference.
+# are so near to the best that the noise of 0.01 hides the difference. The two seeds of cifar10
+# leave two combinations of a rule 6 * 1 * 2 / 7 degrees of freedom, where the highest and the
+# lowest of seven equal means are further apart than 10.7 errors in 5 % of cases; it is 10.5 here.
 BEST = {
     ("digits", "bernoulli", "primary-label"): (("age", "fedvarp"), ("fedcs", "paper"), 0),
     ("digits", "markov", "iid"): (("random", "paper"), ("random", "paper"), 1),
-    ("cifar10", "groups", "primary-label"): (("random", "paper"), ("random", "paper"), 0),
+    ("cifar10", "groups", "primary-label"): (("random", "paper"), ("random", "paper"), 1),
 }
 
 

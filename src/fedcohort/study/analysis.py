@@ -5,23 +5,26 @@ effect of the combination plus an effect of the seed plus noise. The noise is po
 combinations with the same rule, because rules differ in noise more than selectors do; that gives
 enough degrees of freedom from few seeds. Where a rule is averaged over all selectors, one value per
 rule and seed is left and nothing can be pooled: its noise is its own spread from seed to seed.
-P-values of the comparisons with one combination are corrected by Holm's method. Where the noise
+P-values of the comparisons with the baseline are corrected by Holm's method. The highest is no
+baseline, because the values choose it: it is compared by the studentised range. Where the noise
 comes out as zero it is not known: few seeds that agree do not show that others would. Such a
 difference has no interval and no p-value.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import isnan, nan, sqrt
 
 import numpy as np
 
 from fedcohort.arrays import Floats
-from fedcohort.statistics import estimate, holm
+from fedcohort.statistics import Noise, estimate, holm, two_way_residuals
 
 LEVEL = 0.05
 SMALLEST_ERROR = 1e-12  # a smaller one is rounding: the seeds agree to the last digit
 Combination = tuple[str, str]  # selector and rule
+Values = Mapping[Combination, Sequence[float]]  # one value per seed, in one order of seeds
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,7 @@ class Difference:
         return not isnan(self.p_value)
 
 
-def compare_with(
-    reference: Combination, values: Mapping[Combination, Sequence[float]]
-) -> dict[Combination, Difference]:
+def compare_with(reference: Combination, values: Values) -> dict[Combination, Difference]:
     """Compare every combination of a block with one of them.
 
     Args:
@@ -67,20 +68,13 @@ def compare_with(
     Raises:
         ValueError: If there are fewer than two seeds or two combinations.
     """
-    noises = noise_by_rule(values)
-    seeds = len(values[reference])
     others = [name for name in values if name != reference]
-    means = []
-    errors = []
-    for name in others:
-        means.append(float(np.mean(values[name]) - np.mean(values[reference])))
-        errors.append(difference_error(noises[name[1]], noises[reference[1]], seeds))
-    return dict(zip(others, _decide(means, errors), strict=True))
+    means = [float(np.mean(values[name]) - np.mean(values[reference])) for name in others]
+    noises = _difference_noises(reference, others, values)
+    return dict(zip(others, _decide(means, noises), strict=True))
 
 
-def compare_rules(
-    reference: str, values: Mapping[Combination, Sequence[float]]
-) -> dict[str, Difference]:
+def compare_rules(reference: str, values: Values) -> dict[str, Difference]:
     """Compare every rule with one of them, averaged over the selectors.
 
     The runs of a seed share a world, so they are averaged first and the seed is the unit. The
@@ -98,15 +92,15 @@ def compare_rules(
     averages = _average_over_selectors(values)
     others = [rule for rule in averages if rule != reference]
     means = []
-    errors = []
+    noises = []
     for rule in others:
         difference = estimate((averages[rule] - averages[reference]).tolist())
         means.append(difference.mean)
-        errors.append((difference.error, difference.runs - 1.0))
-    return dict(zip(others, _decide(means, errors), strict=True))
+        noises.append(Noise(difference.error**2, difference.runs - 1))
+    return dict(zip(others, _decide(means, noises), strict=True))
 
 
-def _average_over_selectors(values: Mapping[Combination, Sequence[float]]) -> dict[str, Floats]:
+def _average_over_selectors(values: Values) -> dict[str, Floats]:
     """Return one value per seed by rule: the mean over the rule's selectors."""
     by_rule: dict[str, list[Sequence[float]]] = {}
     for (_, rule), seeds in values.items():
@@ -114,8 +108,11 @@ def _average_over_selectors(values: Mapping[Combination, Sequence[float]]) -> di
     return {rule: np.mean(rows, axis=0) for rule, rows in by_rule.items()}
 
 
-def best_group(values: Mapping[Combination, Sequence[float]]) -> list[Combination]:
+def best_group(values: Values) -> list[Combination]:
     """Return the combination with the highest mean and all that cannot be told from it.
+
+    The values choose the highest, so it is compared by the studentised range of all combinations:
+    how far the highest and the lowest of so many equal ones are apart.
 
     Args:
         values: One value per seed by combination; higher is better.
@@ -123,15 +120,41 @@ def best_group(values: Mapping[Combination, Sequence[float]]) -> list[Combinatio
     Returns:
         The combinations, the best first.
     """
-    ranked = sorted(values, key=lambda name: -float(np.mean(values[name])))
-    differences = compare_with(ranked[0], values)
-    return [name for name in ranked if name == ranked[0] or not differences[name].holds]
+    best, *others = sorted(values, key=lambda name: -float(np.mean(values[name])))
+    noises = noise_by_rule(values)
+    group = [best]
+    for name, noise in zip(others, _difference_noises(best, others, values), strict=True):
+        # Among many pairs one with a noise that came out too small looks furthest apart. Added
+        # degrees of freedom would not allow for that, so the fewer of the two rules count.
+        degrees = min(noises[best[1]].degrees, noises[name[1]].degrees)
+        lead = float(np.mean(values[best]) - np.mean(values[name]))
+        error = sqrt(noise.variance)
+        if error <= SMALLEST_ERROR or lead <= _range_limit(len(values), degrees) * error:
+            group.append(name)
+    return group
+
+
+@cache
+def _range_limit(count: int, degrees: float) -> float:
+    """Return how far the highest and the lowest of equal means are apart in 5 % of cases at most.
+
+    Args:
+        count: Number of means.
+        degrees: Degrees of freedom of their noise.
+
+    Returns:
+        The limit of their difference, divided by the standard error of a difference.
+    """
+    from scipy import stats
+
+    # The range is studentised by the error of one mean, which is smaller by the root of two.
+    return float(stats.studentized_range.ppf(1 - LEVEL, count, degrees)) / sqrt(2)
 
 
 def noise_by_rule(
-    values: Mapping[Combination, Sequence[float]],
-) -> dict[str, tuple[float, float]]:
-    """Return the variance of the noise and its degrees of freedom, by rule.
+    values: Values,
+) -> dict[str, Noise]:
+    """Return the noise of one run, by rule.
 
     Args:
         values: One value per seed by combination.
@@ -141,7 +164,7 @@ def noise_by_rule(
 
     Examples:
         >>> noise_by_rule({("a", "r"): [1.0, 2.0], ("b", "r"): [3.0, 6.0]})
-        {'r': (1.0, 1.0)}
+        {'r': Noise(variance=1.0, degrees=1.0)}
     """
     table: Floats = np.array(list(values.values()), dtype=np.float64)
     combinations, seeds = table.shape
@@ -149,59 +172,53 @@ def noise_by_rule(
         raise ValueError(
             f"values must be of at least two combinations and two seeds, got {table.shape}"
         )
-    by_combination = table.mean(axis=1, keepdims=True)
-    by_seed = table.mean(axis=0, keepdims=True)
-    residuals = table - by_combination - by_seed + table.mean()
+    residuals, all_degrees = two_way_residuals(table)
 
     # Every combination has an equal part of all degrees of freedom.
-    degrees_each = (combinations - 1) * (seeds - 1) / combinations
+    degrees_each = all_degrees / combinations
     rules = [rule for _, rule in values]
     noises = {}
     for rule in dict.fromkeys(rules):
         own = residuals[[name == rule for name in rules]]
         degrees = len(own) * degrees_each
-        noises[rule] = (float((own**2).sum()) / degrees, degrees)
+        noises[rule] = Noise(float((own**2).sum()) / degrees, degrees)
     return noises
 
 
-def difference_error(
-    one: tuple[float, float], other: tuple[float, float], seeds: int
-) -> tuple[float, float]:
-    """Return the standard error of the difference of two means, and its degrees of freedom.
-
-    The degrees of freedom are Satterthwaite's, for two noises of different size.
-
-    Args:
-        one: Variance and degrees of freedom of the noise of one combination.
-        other: Those of the other one; the same if both have one rule.
-        seeds: Number of seeds.
-
-    Examples:
-        >>> error, degrees = difference_error((2.0, 6.0), (2.0, 6.0), seeds=4)
-        >>> error, degrees
-        (1.0, 12.0)
-    """
-    parts = (one[0] / seeds, other[0] / seeds)
-    total = sum(parts)
-    if not total:
-        return 0.0, one[1]
-    degrees = total**2 / (parts[0] ** 2 / one[1] + parts[1] ** 2 / other[1])
-    return sqrt(total), degrees
+def _difference_noises(
+    reference: Combination, others: Sequence[Combination], values: Values
+) -> list[Noise]:
+    """Return the noise of the mean difference of every other combination to one of them."""
+    noises = noise_by_rule(values)
+    own = noises[reference[1]]
+    seeds = len(values[reference])
+    found = []
+    for _, rule in others:
+        # Two combinations with one rule share one estimate, with its degrees of freedom once.
+        sum_of_both = own.times(2) if rule == reference[1] else own + noises[rule]
+        found.append(sum_of_both.times(1 / seeds))
+    return found
 
 
-def _decide(means: Sequence[float], errors: Sequence[tuple[float, float]]) -> list[Difference]:
+def _errors(noises: Sequence[Noise]) -> tuple[Floats, Floats]:
+    """Return the standard errors of some means, and their degrees of freedom."""
+    sizes = np.sqrt([noise.variance for noise in noises])
+    degrees = np.array([noise.degrees for noise in noises], dtype=np.float64)
+    return sizes, degrees
+
+
+def _decide(means: Sequence[float], noises: Sequence[Noise]) -> list[Difference]:
     """Return differences with their intervals and corrected p-values.
 
     A difference without noise counts among the comparisons that are corrected for.
 
     Args:
         means: The mean differences.
-        errors: Standard error and degrees of freedom of each.
+        noises: The noise of each mean.
     """
     from scipy import stats
 
-    sizes = np.array([size for size, _ in errors])
-    degrees = np.array([freedom for _, freedom in errors])
+    sizes, degrees = _errors(noises)
     is_known = sizes > SMALLEST_ERROR
     ratios = np.abs(means) / np.maximum(sizes, SMALLEST_ERROR)
     p_values = np.where(is_known, 2 * stats.t.sf(ratios, degrees), 1.0)

@@ -100,6 +100,9 @@ def _notes(places: Mapping[Place, Sequence[Row]]) -> list[str]:
         "the rules of a row. A difference without an interval has "
         "no known noise, because all seeds agree; it gets no star. A dash stands for a "
         "combination that was not run.",
+        '"not told from the best" counts the combinations that cannot be told from the highest at '
+        "the 5 % level. The runs themselves chose the highest, so it is compared by the "
+        "studentised range of all combinations of its row's data, world and partition.",
         f"Costs of the target accuracy are geometric means over seeds for {label(BASELINE)}, and "
         "ratios to that for the others: below 1 is cheaper. They are compared by their "
         'logarithms, as accuracies are. "never" means that no seed reached the target, and '
