@@ -218,6 +218,13 @@ MUTANTS = (
         STUDY,
     ),
     Mutant(
+        "an unknown accuracy voids the tests of its case",
+        "study/table_checks.py",
+        'FINITE = ("seed", "target", "final", "worst_class")',
+        'FINITE = ("seed", "target", "worst_class")',
+        STUDY,
+    ),
+    Mutant(
         "a client is online for one round more of its cycle",
         "world/cyclic.py",
         "% cycle < rounds_on for",

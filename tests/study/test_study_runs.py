@@ -229,7 +229,9 @@ def test_a_folder_without_a_study_is_refused(tmp_path):
 
 def test_a_damaged_table_is_refused_by_line(tmp_path):
     (tmp_path / runs.MEASURES).write_text("dataset,final\ndigits,0.5\ndigits,high\n")
-    with pytest.raises(ValueError, match=r"runs\.csv, line 3, must be a row, got"):
+    with pytest.raises(
+        ValueError, match=r"runs\.csv, line 3, column final: must be .* nan, got 'high'"
+    ):
         runs.read_measures(tmp_path)
 
 
@@ -302,7 +304,15 @@ def test_a_table_of_what_the_report_needs_is_read(tmp_path):
         (replaced(3, "bernoulli", "mars"), r"line 4, column world: must be one of .*, got 'mars'"),
         (replaced(2, "iid", "half"), r"line 3, column partition: must be one of .*, got 'half'"),
         (replaced(2, "random", ""), r"line 3, column selector: must be a word, got none"),
-        (replaced(4, ",1,0.6", ",,0.6"), r"line 5, column seed: must be a number, got nan"),
+        (replaced(4, ",1,0.6", ",nan,0.6"), r"line 5, column seed: must be a number, got nan"),
+        (replaced(4, ",1,0.6", ",,0.6"), r"line 5, column seed: must be a number or nan, got ''"),
+        (replaced(2, "0.6", ""), r"runs\.csv, line 3, column final: must be .* or nan, got ''"),
+        (replaced(2, "0.6", "nan"), r"runs\.csv, line 3, column final: must be a number, got nan"),
+        (replaced(2, ",0.4", ",inf"), r"line 3, column worst_class: must be a number, got inf"),
+        (replaced(2, "digits,0.5", "digits,nan"), r"line 3, column target: must be a number, got"),
+        (replaced(2, ",0.4", ""), r"runs\.csv, line 3, column worst_class: must have a cell"),
+        (replaced(2, ",3,30", ",,30"), r"line 3, column rounds_to_target: must be .* nan, got ''"),
+        (replaced(2, ",0.4", ",0.4,7,8"), r"runs\.csv, line 3: must have 12 cells, got 14"),
         (without(1, 2), r"bernoulli, iid: must have runs of random \+ normalised, got age \+ fed"),
         (without(3, 4), r"must have runs of two combinations, got random \+ normalised alone"),
         (without(1, 3), r"bernoulli, iid: must have at least 2 seeds, got 1"),
@@ -316,6 +326,12 @@ def test_a_table_that_cannot_be_reported_names_its_line_or_column(tmp_path, chan
     write_study(tmp_path, change=change)
     with pytest.raises(ValueError, match=message):
         runs.read_measures(tmp_path)
+
+
+def test_a_run_that_did_not_reach_its_target_has_no_costs(tmp_path):
+    write_study(tmp_path, change=replaced(2, ",3,30,6,", ",nan,nan,nan,"))
+    (_, second, *_) = runs.read_measures(tmp_path)
+    assert np.isnan([second["rounds_to_target"], second["seconds_to_target"]]).all()
 
 
 def test_a_table_of_curves_is_checked_too(tmp_path):

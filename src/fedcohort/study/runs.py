@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcohort.checks import shown
 from fedcohort.data import Dataset, load
 from fedcohort.files import check_file, save_csv
 from fedcohort.lab import folder as run_folder
@@ -225,10 +226,7 @@ def _read_rows(path: Path) -> list[Row]:
     columns, table = _read_table(path)
     rows: list[Row] = []
     for number, texts in enumerate(table, start=FIRST_LINE):
-        try:
-            rows.append(_parse_row(texts))
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{path}, line {number}, must be a row, got: {error}") from None
+        rows.append(_parse_row(f"{path}, line {number}", texts))
     check_columns(path, columns, CURVE_COLUMNS if path.name == CURVES else MEASURE_COLUMNS)
     check_words(path, rows)
     return rows
@@ -244,8 +242,28 @@ def _read_table(path: Path) -> tuple[Sequence[str], list[dict[str, Any]]]:
         raise ValueError(f"{path} must be a table in CSV, got: {error}") from None
 
 
-def _parse_row(texts: dict[str, Any]) -> Row:
+def _parse_row(about: str, texts: dict[Any, Any]) -> Row:
+    """Return a row with its numbers as floats.
+
+    Args:
+        about: Names the file and the line.
+        texts: The cells by column; None for one that is missing, and None for the name of more
+            cells than there are columns.
+    """
     row: Row = {}
     for name, text in texts.items():
-        row[name] = text if name in WORDS else float(text or "nan")
+        if name is None:
+            columns = len(texts) - 1
+            raise ValueError(f"{about}: must have {columns} cells, got {columns + len(text)}")
+        if text is None:
+            raise ValueError(f"{about}, column {name}: must have a cell, got a shorter line")
+        row[name] = text if name in WORDS else _parse_number(f"{about}, column {name}", text)
     return row
+
+
+def _parse_number(about: str, text: str) -> float:
+    """Return the number of a cell; an empty one is a mistake, because we write nan."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{about}: must be a number or nan, got {shown(text)}") from None

@@ -21,6 +21,8 @@ MEASURE_COLUMNS = (
     "final",
     "worst_class",
 )
+# Every run has these. Costs of a target are nan where a run did not reach it.
+FINITE = ("seed", "target", "final", "worst_class")
 CURVE_COLUMNS = (*WORDS, "round", "accuracy", "sd")
 FIRST_LINE = 2  # of a table below its header
 
@@ -59,17 +61,19 @@ def check_comparable(path: Path, rows: Sequence[Row]) -> None:
         rows: One row per run.
 
     Raises:
-        ValueError: If a seed is no number, a combination lacks a seed that another one has or has
-            it twice, or the baseline, a second combination or a second seed is missing.
+        ValueError: If a seed, a target or an accuracy is no number, a combination lacks a seed that
+            another one has or has it twice, or the baseline, a second combination or a second seed
+            is missing.
     """
     if not rows:
         raise ValueError(f"{path} must have at least one row below its header, got none")
     places: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for line, row in enumerate(rows, start=FIRST_LINE):
-        if not isfinite(row["seed"]):
-            raise ValueError(
-                f"{path}, line {line}, column seed: must be a number, got {shown(row['seed'])}"
-            )
+        for name in FINITE:
+            if not isfinite(row[name]):
+                raise ValueError(
+                    f"{path}, line {line}, column {name}: must be a number, got {shown(row[name])}"
+                )
         place = ", ".join((row["dataset"], row["world"], row["partition"]))
         places[place][_label(row["selector"], row["rule"])].append(row["seed"])
 
