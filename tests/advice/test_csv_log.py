@@ -52,6 +52,8 @@ MISTAKES = {
     "1,a,1,1,2,1.5\n": r"line 2, column 6 \(inclusion\)",
     "1,a,1,1,2,0.5\n1,a,1,0,,0.5\n": r"line 3: must name a client once.*line 2",
     "1,a,1,1\n": r"line 2: must have 6 columns",
+    '1,"a,1,1,2,0.5\n2,b",1,1,2,0.5\n': "line 2: must close every quote",
+    '1,a,1,1,2,0.5\n2,"a"b,1,1,2,0.5\n': "line 3: must close every quote",
     "1,a,0,0,,\n": "at least one round",
     "": "at least one round",
 }
@@ -61,6 +63,15 @@ MISTAKES = {
 def test_a_mistake_is_refused_by_line_and_column(tmp_path, text):
     with pytest.raises(ValueError, match=MISTAKES[text]):
         read_csv_log(write(tmp_path, text))
+
+
+def test_a_client_in_quotes_is_the_same_client(tmp_path):
+    header = '"round","client","asked","arrived","seconds"\n'
+    text = '1,"a",1,1,2\n2,a,1,1,"2"\n3, "a",1,1,2\n3,"b, ""the other""",1,1,2\n'
+    log = read_log(write(tmp_path, text, header))
+    assert log.clients == ("a", 'b, "the other"')
+    assert log.client.tolist() == [0, 0, 0, 1]
+    assert log.seconds.tolist() == [2, 2, 2, 2]
 
 
 def test_a_file_of_something_else_is_refused(tmp_path):
