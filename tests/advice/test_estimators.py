@@ -350,6 +350,24 @@ def test_waste_counts_what_did_not_arrive():
     assert found.reasons == {"lost": 100}
 
 
+def test_a_round_without_an_answer_is_waited_for_in_full():
+    """Rounds of 60 s: one has an answer after 45 s, one has none, so 75 s of 120 s are waiting.
+
+    One has an answer at an unknown time and one asked nobody: both say nothing.
+    """
+    questions = [
+        Question(1, "a", True, 45.0),
+        Question(1, "b", False),
+        Question(2, "a", False),
+        Question(3, "a", True),
+    ]
+    lengths = dict.fromkeys([1, 2, 3, 4], 60.0)
+    log = make_log("made", questions, round_seconds=lengths)
+    assert measure_waste(log, np.ones((1, 4)), block=1).waiting == 75 / 120
+    untimed = make_log("made", questions[2:], round_seconds=lengths)
+    assert np.isnan(measure_waste(untimed, np.ones((1, 4)), block=1).waiting)
+
+
 @pytest.mark.parametrize(("cut", "late"), [(1.0, np.nan), (0.43, 1.0)])
 def test_times_beyond_the_deadline_are_estimated(cut, late):
     """Log-normal times of median 10 s and spread 0.5.

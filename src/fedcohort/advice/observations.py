@@ -100,8 +100,8 @@ def _wasted(advice: Advice) -> Sentence:
         text += f" ({reasons})"
     if not isnan(waste.waiting):
         text += (
-            f". The server spends {100 * waste.waiting:.0f} % of its time waiting after the last "
-            "answer of a round"
+            f". The server spends {100 * waste.waiting:.0f} % of its time waiting for clients that "
+            "do not answer in time"
         )
     return Sentence("seen", text + ".", numbers=plain(vars(waste)))
 

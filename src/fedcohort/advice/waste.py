@@ -44,11 +44,18 @@ def measure_waste(log: FederationLog, weights: Floats, block: int) -> Waste:
 
 
 def _waiting(log: FederationLog) -> float:
-    """Return the share of the time between the last answer of a round and its end."""
+    """Return the share of the time between the last answer of a round and its end.
+
+    A round without any answer is waited for in full. Rounds are left out if nobody was asked, or
+    if an answer arrived at an unknown time.
+    """
+    is_timed = np.isfinite(log.seconds)
+    if log.arrived.any() and not is_timed.any():
+        return float("nan")  # rounds without an answer alone say nothing about the others
     last = np.zeros(log.num_rounds)
-    known = np.isfinite(log.seconds)
-    np.maximum.at(last, log.round[known], log.seconds[known])
-    usable = np.isfinite(log.round_seconds) & (last > 0)
+    np.maximum.at(last, log.round[is_timed], log.seconds[is_timed])
+    untimed = sum_by(log.round, log.arrived & ~is_timed, log.num_rounds)
+    usable = np.isfinite(log.round_seconds) & (log.asked_in_round > 0) & (untimed == 0)
     total = float(log.round_seconds[usable].sum())
     if not total:
         return float("nan")
