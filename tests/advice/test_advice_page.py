@@ -112,6 +112,11 @@ def test_the_page_says_why_a_selector_is_not_certain(described):
     change = replace(described.change, p_value=0.03)
     text = " ".join(caveats(replace(described, selector=changed, change=change)))
     assert "not certain: clients may have changed during the log (p = 0.03)" in text
+    # The log begins with round 1; after a change at its tenth round the rest is in doubt.
+    rest = replace(change, p_value=0.0025, rest_p_value=0.04)
+    since = replace(described, selector=changed, change=rest, used=described.log.since(9))
+    text = " ".join(caveats(since))
+    assert "not certain: clients may have changed since round 10, too (p = 0.04)" in text
 
 
 # --- The deadline --------------------------------------------------------------------------

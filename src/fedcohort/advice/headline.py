@@ -63,7 +63,10 @@ def why_unsure(advice: Advice) -> str:
         advice: The advice.
     """
     if advice.selector.may_have_changed:
-        return f"clients may have changed during the log (p = {advice.change.p_value:.2g})"
+        if advice.used is advice.log:
+            return f"clients may have changed during the log (p = {advice.change.p_value:.2g})"
+        since = f"since round {advice.used.rounds[0]}"
+        return f"clients may have changed {since}, too (p = {advice.change.rest_p_value:.2g})"
     found = advice.selector
     if found.risk <= RISK:
         rival = UNIFORM
