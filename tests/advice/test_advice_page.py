@@ -60,7 +60,26 @@ def test_a_gain_is_one_over_the_selector_that_runs(log):
     assert found.selector.present_gain.value == pytest.approx(gain)
     assert 0 < gain < found.selector.gain.value
     assert f"e3cs-0.5 (+{gain:.2f} answers per round over e3cs-0.8)" in headline(found)
-    assert "more than `e3cs-0.8`" in printed(found, "selector")
+    assert "more answers per round than `e3cs-0.8`" in printed(found, "selector")
+
+
+def test_a_fair_selector_that_gets_fewer_answers_than_an_unfair_one_says_so(described):
+    """A gain below 0 is a loss: `e3cs-0` gets 0.8 answers more, but neglects clients."""
+    loss = replace(
+        described.selector,
+        present="e3cs-0",
+        best="e3cs-0.5",
+        present_gain=Interval(-0.8, -1.1, -0.5),
+    )
+    assert not loss.is_fair("e3cs-0")
+    share = f"{loss.fitted['e3cs-0'].least_asked:.2f}"
+    unfair = f"`e3cs-0`, which runs now and asks a fifth of the clients only {share} of"
+    for is_said in (True, False):
+        advice = replace(described, selector=replace(loss, is_said=is_said))
+        fewer = f"0.80 (0.50 to 1.10) fewer answers per round than {unfair}"
+        assert fewer in printed(advice, "selector")
+        short = "e3cs-0.5 (0.80 fewer answers per round than e3cs-0, which neglects clients)"
+        assert short in headline(advice)
 
 
 def test_without_a_known_selector_the_gain_is_one_over_uniform_selection(log):

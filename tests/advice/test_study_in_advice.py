@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fedcohort.advice.rules import FOUND, MEMORY_STUDY, STUDY
-from fedcohort.advice.text import SELECTION_STUDY
+from fedcohort.advice.selector_text import SELECTION_STUDY
 from fedcohort.study import runs
 from fedcohort.study.analysis import compare_with
 from fedcohort.study.tables import by_place, values_by_combination

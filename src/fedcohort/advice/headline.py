@@ -193,8 +193,10 @@ def _selector(found: SelectorAdvice) -> str:
         verb = "use" if found.present is None else "change to"
     if found.present is None and found.best == UNIFORM:
         return f"use uniform selection ({answers})"
-    gain = f"{signed(found.present_gain.value, 2)} answers per round"
-    why = f"{gain} over {_name(found.present or UNIFORM)}"
+    gain = found.present_gain.value
+    why = f"{signed(gain, 2)} answers per round over {_name(found.present or UNIFORM)}"
+    if gain < 0:
+        why = f"{-gain:.2f} fewer answers per round than {_name(found.present or UNIFORM)}"
     if found.present is not None and not found.is_fair(found.present):
         why += ", which neglects clients"
     return f"{verb} {_name(found.best)} ({why})"

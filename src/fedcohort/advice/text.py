@@ -15,19 +15,12 @@ from fedcohort.advice.headline import (
     describe_too_few,
     present_deadline,
     to_keep,
-    why_unsure,
 )
 from fedcohort.advice.observations import describe_log
-from fedcohort.advice.rules import FOUND, MEMORY_STUDY, STUDY
-from fedcohort.advice.selectors import UNIFORM, SelectorAdvice
-from fedcohort.advice.wording import Sentence, number, percent_apart
-from fedcohort.reports.words import counted, listed
-
-SELECTION_STUDY = (
-    "What that does to the accuracy cannot be said from a log: in our study no selector was ahead "
-    f"of uniform selection for certain in any of {FOUND['cases']} cases, and FedCS and Oort, which "
-    f"ask the reliable, were behind in {FOUND['fedcs-behind']} and {FOUND['oort-behind']}."
-)
+from fedcohort.advice.rules import MEMORY_STUDY, STUDY
+from fedcohort.advice.selector_text import describe_selector
+from fedcohort.advice.wording import Sentence, percent_apart, would_tell
+from fedcohort.reports.words import counted
 
 
 def sentences(advice: Advice) -> list[Sentence]:
@@ -36,7 +29,7 @@ def sentences(advice: Advice) -> list[Sentence]:
     Args:
         advice: The advice.
     """
-    said = [*describe_log(advice), _deadline(advice), *_cohort(advice), *_selector(advice)]
+    said = [*describe_log(advice), _deadline(advice), *_cohort(advice), *describe_selector(advice)]
     return [*said, *_rule(advice), *_training(advice)]
 
 
@@ -68,14 +61,15 @@ def _deadline(advice: Advice) -> Sentence:
     if not found.is_said and found.is_better:
         text = (
             f"{describe_gain(found, present)}: try it. Whether it is the best cannot be "
-            f"said from {rounds} rounds ({doubt}{_more(found.more_rounds)}). It gets {got}; the "
-            f"slowest client keeps {100 * found.least_kept:.0f} % of its answers."
+            f"said from {rounds} rounds ({doubt}{would_tell(found.more_rounds)}). It gets {got}; "
+            f"the slowest client keeps {100 * found.least_kept:.0f} % of its answers."
         )
         return Sentence("deadline", text, False, numbers)
     if not found.is_said:
         text = (
-            f"The best deadline cannot be said from {rounds} rounds{_more(found.more_rounds)}. The "
-            f"best guess is {found.best:.3g} s ({got}); {doubt}.{describe_too_few(found)}"
+            f"The best deadline cannot be said from {rounds} rounds"
+            f"{would_tell(found.more_rounds)}. The best guess is {found.best:.3g} s ({got}); "
+            f"{doubt}.{describe_too_few(found)}"
         )
         return Sentence("deadline", text, False, numbers)
     if found.present is None:
@@ -177,91 +171,6 @@ def _cohort(advice: Advice) -> list[Sentence]:
     return said
 
 
-def _selector(advice: Advice) -> list[Sentence]:
-    found = advice.selector
-    uniform = found.fitted[UNIFORM]
-    best = found.fitted[found.best]
-    numbers = plain(
-        {
-            "gain": found.gain,
-            "present_gain": found.present_gain,
-            "resampled_gain": found.resampled_gain,
-            "loss": found.loss,
-            "risk": found.risk,
-        }
-    )
-    base = f"{uniform.arrivals.mean():.2f} answers per round"
-    if not found.is_said:
-        text = (
-            f"The best selector cannot be said from {advice.used.num_rounds} rounds: "
-            f"{why_unsure(advice)}{_more(found.more_rounds)}. {_best_guess(found)}"
-        )
-    elif found.best == UNIFORM:
-        verb = "Keep uniform selection" if found.present == UNIFORM else "Select uniformly"
-        text = (
-            f"{verb} (`{UNIFORM}`, {base}): no selector that asks every fifth of the "
-            f"clients {found.fair:g} of its fair share gets more for certain."
-        )
-    else:
-        text = (
-            f"{_against_present(found)}`{found.best}` gets {number(found.gain, 2)} answers per "
-            f"round more than uniform selection ({base}) in a world fitted to the log, and "
-            f"{number(found.resampled_gain, 2)} more in its own rounds, resampled. The fifth "
-            f"of the clients that it asks least is asked {best.least_asked:.2f} of its fair share."
-        )
-    said = [Sentence("selector", text, found.is_said, numbers)]
-    if found.left_out:
-        names = listed([f"`{name}`" for name in found.left_out])
-        text = (
-            f"{names} cannot be compared: a selector that asks more clients gets more answers "
-            "whomever it asks. How many to ask is said under Cohort."
-        )
-        said.append(Sentence("selector", text, is_said=False))
-    if not found.agrees and found.best != found.present:
-        text = (
-            "The two ways disagree: trust the gain no further than the smaller of them, and try "
-            "it before you rely on it."
-        )
-        said.append(Sentence("selector", text, False, numbers))
-    greedy = max(found.fitted, key=lambda name: float(found.fitted[name].arrivals.mean()))
-    if not found.is_fair(greedy):
-        other = found.fitted[greedy]
-        text = (
-            f"`{greedy}` gets the most answers ({other.arrivals.mean():.2f}), but asks a fifth of "
-            f"the clients only {other.least_asked:.2f} of its fair share."
-        )
-        said.append(Sentence("selector", text, numbers=plain({"arrivals": other.arrivals.mean()})))
-    said.append(Sentence("selector", SELECTION_STUDY, is_said=False))
-    return said
-
-
-def _against_present(found: SelectorAdvice) -> str:
-    """Return what the recommended selector gets beyond the one that runs, if that is another."""
-    if found.present is None or found.present == UNIFORM:
-        return ""
-    if found.present == found.best:
-        return f"Keep `{found.best}`. "
-    gain = number(found.present_gain, 2)
-    return f"`{found.best}` gets {gain} answers per round more than `{found.present}` now. "
-
-
-def _best_guess(found: SelectorAdvice) -> str:
-    """Return the best guess, compared with the selector that runs or else with uniform."""
-    answers = f"{found.fitted[found.best].arrivals.mean():.2f} answers per round"
-    others = "no other gets more for certain"
-    if found.best == UNIFORM:
-        verb = "Keep uniform selection" if found.present == UNIFORM else "Select uniformly"
-        return f"{verb} until then (`{UNIFORM}`, {answers}): {others}."
-    if found.best == found.present:
-        uniform = f"uniform selection would get {found.fitted[UNIFORM].arrivals.mean():.2f}"
-        return f"Keep `{found.best}` until then ({answers}; {uniform}): {others}."
-    rival = "uniform selection"
-    if found.present not in (None, UNIFORM):
-        rival = f"`{found.present}`, which runs now"
-    gain = number(found.present_gain, 2)
-    return f"The best guess is `{found.best}`: {gain} answers per round more than {rival}."
-
-
 def _rule(advice: Advice) -> list[Sentence]:
     rule = advice.rule
     cost = "one model per client"
@@ -286,9 +195,3 @@ def _training(advice: Advice) -> list[Sentence]:
         )
         said.append(Sentence("training", text, numbers=plain(row)))
     return said
-
-
-def _more(rounds: int | None) -> str:
-    if not rounds:
-        return ""
-    return f"; about {rounds} more rounds would tell"

@@ -69,6 +69,19 @@ def number(interval: Interval, digits: int) -> str:
     return f"{interval.value:.{digits}f} {ends}"
 
 
+def more_or_fewer(interval: Interval, digits: int) -> str:
+    """Return by how much something is more, or fewer if it is below 0, with its interval.
+
+    Examples:
+        >>> more_or_fewer(Interval(0.5, 0.4, 0.6), 1), more_or_fewer(Interval(-0.5, -0.7, 0.1), 1)
+        ('0.5 (0.4 to 0.6) more', '0.5 (-0.1 to 0.7) fewer')
+    """
+    if interval.value >= 0:
+        return f"{number(interval, digits)} more"
+    fewer = Interval(-interval.value, -interval.high, -interval.low)
+    return f"{number(fewer, digits)} fewer"
+
+
 def percent_apart(value: float, bound: float) -> str:
     """Return a share in percent, with decimals if it would else read like the bound beside it.
 
@@ -85,3 +98,15 @@ def percent_apart(value: float, bound: float) -> str:
         if float(text) != round(100 * bound, digits) or value == bound:
             break
     return text
+
+
+def would_tell(rounds: int | None) -> str:
+    """Return how many more rounds would tell, as the end of a sentence; empty if unknown.
+
+    Examples:
+        >>> would_tell(40), would_tell(None)
+        ('; about 40 more rounds would tell', '')
+    """
+    if not rounds:
+        return ""
+    return f"; about {rounds} more rounds would tell"
