@@ -226,6 +226,9 @@ def test_a_deadline_to_try_stands_beside_the_present_one_in_the_snippet():
     text = flower_snippet(**values, to_try=21.88)
     assert "deadline=30,  # seconds; try 21.9\n" in text
     ast.parse(text)
+    unknown = flower_snippet(**values | {"deadline": None})
+    assert "deadline=60.0,  # seconds; a placeholder: the log does not say which" in unknown
+    ast.parse(unknown)
 
 
 def test_without_two_outcomes_nobody_fails_together():

@@ -8,7 +8,7 @@ import pytest
 from fedcohort.advice.advisor import Options, advise
 from fedcohort.advice.deadline import advise_deadline
 from fedcohort.advice.estimates import Interval
-from fedcohort.advice.headline import headline
+from fedcohort.advice.headline import caveats, headline
 from fedcohort.advice.log import Question, make_log
 from fedcohort.advice.page import advice_findings
 from fedcohort.advice.played import Description, play_description
@@ -61,6 +61,39 @@ def test_a_longer_deadline_that_keeps_enough_stands_in_the_snippet(short):
     if found.is_said:
         wanted = f"deadline={found.best:.4g},  # seconds\n"
     assert wanted in short.snippet
+
+
+def test_a_longer_deadline_that_nobody_saw_is_recommended_nowhere():
+    """Half of the answers are late, and the log does not say which failures are late answers."""
+    description = Description(20, 10, (0.9,), deadline=20.0, seconds=20.0, spread=0.4, rounds=150)
+    advice = advise(play_description(description), Options(selectors=("random",), rounds=20))
+    found = advice.deadline
+    assert found.is_beyond
+    assert found.keeps_too_few
+    assert not found.is_worth_a_try
+    assert headline(advice).startswith("Play a few rounds with a longer deadline (the present one ")
+    assert "A few rounds with a longer deadline would tell" in caveats(advice)[0]
+    assert "A few rounds with a longer deadline would tell" in printed(advice)
+    assert "deadline=20,  # seconds; play a few rounds with a longer one\n" in advice.snippet
+
+
+def test_a_guess_stands_in_the_snippet_if_nobody_knows_the_present_deadline():
+    """Eight rounds without a failure: answers have times, but the server had no deadline."""
+    rng = np.random.default_rng(0)
+    questions = []
+    for round in range(8):
+        for client in range(4):
+            seconds = 20.0 * np.exp(1.2 * rng.standard_normal())
+            questions.append(Question(round, str(client), True, seconds, status="arrived"))
+    advice = advise(make_log("made", questions), Options(selectors=("random",), rounds=20))
+    found = advice.deadline
+    assert found.present is None
+    assert not found.is_said
+    assert headline(advice).startswith(f"Try a deadline of {found.best:.3g} s;")
+    guess = f"deadline={found.best:.4g},  # seconds; a guess: the log does not tell for certain\n"
+    assert guess in advice.snippet
+    assert f"to try: {found.best:.3g} s" in advice_findings(advice).answer.picture.highlighted
+    assert "deadline" not in advice.settings
 
 
 def test_a_present_deadline_that_keeps_enough_is_kept(short):

@@ -246,6 +246,7 @@ def advise(
             enough=cohort.enough,
             is_guess=not selector.is_said and selector.best != selector.present,
             to_try=to_try,
+            is_too_short=deadline is not None and deadline.is_too_short,
         ),
     )
 

@@ -111,13 +111,22 @@ class DeadlineAdvice:
 
     @property
     def is_worth_a_try(self) -> bool:
-        """Whether the recommended deadline is better than the present one, or keeps enough."""
-        return self.is_better or (self.keeps_too_few and not self.is_beyond)
+        """Whether the recommended deadline is better than the present one, or keeps enough.
+
+        It also is if nobody knows the present one.
+        """
+        keeps_enough = self.keeps_too_few and not self.is_beyond
+        return self.present is None or self.is_better or keeps_enough
+
+    @property
+    def is_too_short(self) -> bool:
+        """Whether the present deadline keeps too few, and how long it must be was never seen."""
+        return self.keeps_too_few and self.is_beyond
 
     @property
     def is_to_set(self) -> bool:
         """Whether the recommended deadline is to replace the present one."""
-        return self.is_said and (self.is_worth_a_try or self.present is None)
+        return self.is_said and self.is_worth_a_try
 
     def nearest(self, seconds: float) -> int:
         """Return the position of the deadline on the curve that is nearest to a number."""

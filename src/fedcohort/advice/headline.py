@@ -147,20 +147,18 @@ def describe_too_few(found: DeadlineAdvice) -> str:
 
 def _deadline(found: DeadlineAdvice, present: str) -> str:
     gain = f"({found.gain.value:.2f} times as many answers a minute)"
-    if found.is_better and found.is_said:
-        return f"change the deadline to {found.best:.3g} s {gain}"
-    if found.is_better:
-        return f"try a deadline of {found.best:.3g} s {gain}"
-    if found.keeps_too_few:
-        kept = percent_apart(found.present_kept.value, found.keep)
-        share = f"(the present one keeps {kept} % of all answers)"
-        verb = "change the deadline to" if found.is_said else "try a deadline of"
-        return f"{verb} {found.best:.3g} s {share}"
-    if found.present is not None:
+    kept = percent_apart(found.present_kept.value, found.keep)
+    share = f"(the present one keeps {kept} % of all answers)"
+    if found.is_too_short:
+        return f"play a few rounds with a longer deadline {share}"
+    if not found.is_worth_a_try:
         return f"keep {present}"
+    verb = "try a deadline of"
     if found.is_said:
-        return f"set the deadline to {found.best:.3g} s"
-    return f"try a deadline of {found.best:.3g} s"
+        verb = "set the deadline to" if found.present is None else "change the deadline to"
+    if found.present is None:
+        return f"{verb} {found.best:.3g} s"
+    return f"{verb} {found.best:.3g} s {gain if found.is_better else share}"
 
 
 def _deadline_caveat(found: DeadlineAdvice, present: str) -> str:
@@ -170,7 +168,7 @@ def _deadline_caveat(found: DeadlineAdvice, present: str) -> str:
         text = describe_gain(found, present)
         doubt = "" if found.is_said else ", but may not be the best"
         return f"{text}{doubt}; {least}."
-    if found.keeps_too_few:
+    if found.keeps_too_few and not found.is_too_short:
         return f"{describe_gain(found, present)}; {least}."
     if found.is_said or not present:
         return ""

@@ -129,6 +129,7 @@ def flower_snippet(
     enough: int | None = None,
     is_guess: bool = False,
     to_try: float | None = None,
+    is_too_short: bool = False,
 ) -> str:
     """Return the strategy to paste into a Flower server app.
 
@@ -137,17 +138,17 @@ def flower_snippet(
         rule: Name of the aggregation rule.
         cohort: Clients to ask per round.
         clients: Number of clients.
-        deadline: Deadline in seconds; None if nothing is known.
+        deadline: Deadline in seconds; None if it is unknown.
         enough: Answers at which a round should close; None waits for all.
         is_guess: Whether the selector cannot be said for certain.
-        to_try: A deadline that is better than this one, but perhaps not the best.
+        to_try: A deadline that is better than this one, but perhaps not the best. It is handed
+            out itself if this one is unknown.
+        is_too_short: Whether the deadline keeps too few answers, and nobody knows a better one.
     """
     remark = "  # a guess: the log does not tell for certain" if is_guess else ""
-    time = "60.0,  # seconds; the log does not say how long answers take"
-    if deadline is not None:
-        time = f"{deadline:.4g},  # seconds"
-    if to_try is not None:
-        time += f"; try {to_try:.3g}"
+    time = _deadline_line(deadline, to_try)
+    if is_too_short:
+        time += "; play a few rounds with a longer one"
     lines = [
         "from flwr.serverapp.strategy import FedAvg",
         "",
@@ -166,6 +167,17 @@ def flower_snippet(
     if enough is not None:
         lines.insert(8, f"    enough={enough},  # a round closes with this many valid answers")
     return "\n".join(lines) + "\n"
+
+
+def _deadline_line(deadline: float | None, to_try: float | None) -> str:
+    """Return the deadline to paste, with a comment that says how far to trust it."""
+    if deadline is None and to_try is None:
+        return "60.0,  # seconds; a placeholder: the log does not say which deadline fits"
+    if deadline is None:
+        return f"{to_try:.4g},  # seconds; a guess: the log does not tell for certain"
+    if to_try is None:
+        return f"{deadline:.4g},  # seconds"
+    return f"{deadline:.4g},  # seconds; try {to_try:.3g}"
 
 
 def _times(durations: Durations, deadline: float) -> dict[str, Any]:
