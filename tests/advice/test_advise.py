@@ -26,7 +26,7 @@ from fedcohort.advice.persistence import NONE, Persistence
 from fedcohort.advice.rules import advise_rule
 from fedcohort.advice.selector_play import Played, fifth_shares, play_selectors
 from fedcohort.advice.selectors import advise_selector
-from fedcohort.advice.settings import comparison_settings, flower_snippet
+from fedcohort.advice.settings import comparison_settings, flower_snippet, settings_text
 from fedcohort.advice.together import Together
 from fedcohort.advice.unseen import draw_durations
 from fedcohort.lab.config import ComparisonConfig
@@ -565,6 +565,36 @@ def test_settings_of_any_log_are_accepted(clients, is_certain):
     )
     assert settings["clients"] == min(clients, 200)
     assert ("world" in settings) == is_certain
+
+
+@pytest.mark.parametrize(
+    ("rates", "option", "wanted"),
+    [((0.5, 0.99), "off=2", (0.5, 0.99)),
+     ((0.15, 0.85), "cycle=8", (0.15, 0.85)),
+     ((0.15, 0.99), "cycle=8", (0.15, 0.874)),
+     ((0.03, 0.8), "on=6", (0.03, 0.8))],
+)  # fmt: skip
+def test_failures_last_as_long_in_the_settings_as_in_the_log(rates, option, wanted):
+    """Three rounds of four are answered, and a state lasts with 1/3: off for 2 rounds, on for 6.
+
+    On and off times of a round or more allow rates from 1/8 to 7/8 in cycles of 8 rounds, from
+    1/3 with off times of 2 rounds, and up to 6/7 with on times of 6.
+    """
+    log = play_description(Description(10, 2, (0.5,), rounds=30))
+    lasting = Persistence(Interval(0.3, 0.2, 0.4), 1.0, 1 / 3, 0.75, is_certain=True)
+    settings = comparison_settings(
+        log,
+        np.repeat(rates, 5),
+        lasting,
+        None,
+        selectors=("random",),
+        cohort=2,
+        deadline=None,
+    )
+    assert settings["world_options"] == (option,)
+    assert (settings["rates"][0], settings["rates"][-1]) == pytest.approx(wanted)
+    text = settings_text(settings, log, NOT_TOGETHER)
+    assert f"# Failures last as long as in the log ({option} rounds)" in text
 
 
 def test_the_settings_have_few_classes_with_the_mean_rate_of_the_log():

@@ -20,6 +20,8 @@ MOST_CLIENTS = 200  # of a comparison; the data of a small data set would not su
 MOST_CLASSES = 5  # of clients that answer alike
 LEAST_CORRELATION = 0.01  # worth a remark
 ALIKE = 0.01  # rates that differ by less are one
+LOWEST, HIGHEST = 0.01, 0.99  # rates of a comparison
+ROUNDING = 0.001  # of a rate
 MOST_NAMED = 3
 DATASET = "digits"
 MODEL = "mlp"
@@ -41,8 +43,9 @@ def comparison_settings(
     """Return settings of a comparison in a world like that of the log.
 
     Clients are sorted by their rates and put into at most five classes of equal size, each with
-    its mean rate. More than 200 clients are represented by 200, with a cohort that is the same
-    share of them.
+    its mean rate. Where failures last, rates that the world `markov` cannot have with failures of
+    that length are moved to the nearest that it can have. More than 200 clients are represented
+    by 200, with a cohort that is the same share of them.
 
     Args:
         log: The log.
@@ -63,7 +66,13 @@ def comparison_settings(
         own = own / (1 - normal_tail(score))
     clients = min(log.num_clients, MOST_CLIENTS)
     places = np.linspace(0, len(own) - 1, clients).round().astype(int)
-    shares = _class_means(np.clip(own[places], 0.01, 0.99))
+    own = own[places]
+    world = {}
+    if persistence.is_certain:
+        option = _choose_length(own, persistence)
+        own = np.clip(own, *_possible_rates(option))
+        world = {"world": "markov", "world_options": (option,)}
+    shares = _class_means(np.clip(own, LOWEST, HIGHEST))
     settings: dict[str, Any] = {
         "dataset": DATASET,
         "model": MODEL,
@@ -75,13 +84,9 @@ def comparison_settings(
         "rounds": ROUNDS,
         "seeds": SEEDS,
         "rates": tuple(shares.tolist()),
+        **world,
+        **times,
     }
-    if persistence.is_certain:
-        rarest = float(np.minimum(shares, 1 - shares).min())
-        wanted = persistence.off_rounds + persistence.on_rounds
-        settings["world"] = "markov"
-        settings["world_options"] = (f"cycle={ceil(max(wanted, 1.01 / rarest))}",)
-    settings.update(times)
     ComparisonConfig.from_dict(settings)  # what we hand out must be accepted
     return settings
 
@@ -106,6 +111,12 @@ def settings_text(
     lines.append("# `fedcohort compare --config settings.toml`. Put in your own dataset and model.")
     if settings["clients"] < log.num_clients:
         lines.append(f"# {settings['clients']} clients stand for {log.num_clients:,}.")
+    for option in settings.get("world_options", ()):
+        low, high = _possible_rates(option)
+        lines.append(
+            f"# Failures last as long as in the log ({option} rounds). That allows rates from "
+            f"{low:.2f} to {high:.2f}: others were moved there."
+        )
     broken = [_one_line(log.clients[place]) for place in broken_clients(log)]
     if broken:
         lines.append(f"# Among the lowest rates: {_few(broken)}, whose updates were all rejected.")
@@ -189,6 +200,35 @@ def _times(durations: Durations, deadline: float) -> dict[str, Any]:
         "jitter": float(f"{_total_spread(durations):.3g}"),
         "deadline": float(f"{deadline:.4g}"),
     }
+
+
+def _choose_length(rates: Floats, persistence: Persistence) -> str:
+    """Return the option of `markov` that says how long failures last and changes rates least.
+
+    No option suits all clients: one that answers in 99 of 100 rounds has a failure of one round
+    or more in a cycle of 100 rounds or more, and one that seldom answers needs long failures.
+    """
+    off = persistence.off_rounds
+    on = persistence.on_rounds
+    options = [f"cycle={max(3, ceil(off + on))}", f"off={off:.3g}", f"on={on:.3g}"]
+
+    def change(option: str) -> float:
+        return float(np.abs(np.clip(rates, *_possible_rates(option)) - rates).sum())
+
+    return min(options, key=change)
+
+
+def _possible_rates(option: str) -> tuple[float, float]:
+    """Return the lowest and highest rate with on and off times of at least one round."""
+    name, text = option.split("=")
+    rounds = float(text)
+    low, high = {
+        "cycle": (1 / rounds, 1 - 1 / rounds),
+        "off": (1 / (1 + rounds), 1.0),
+        "on": (0.0, rounds / (1 + rounds)),
+    }[name]
+    # Rates are rounded, and must be possible after that.
+    return max(low + ROUNDING, LOWEST), min(high - ROUNDING, HIGHEST)
 
 
 def _class_means(rates: Floats) -> Floats:
