@@ -24,7 +24,7 @@ from fedcohort.advice.gains import (
 from fedcohort.advice.log import Question, make_log
 from fedcohort.advice.persistence import NONE, Persistence
 from fedcohort.advice.rules import advise_rule
-from fedcohort.advice.selector_play import Played, fifth_shares, play_selectors
+from fedcohort.advice.selector_play import Played, least_asked_shares, play_selectors
 from fedcohort.advice.selectors import advise_selector
 from fedcohort.advice.settings import comparison_settings, flower_snippet, settings_text
 from fedcohort.advice.together import Together
@@ -430,9 +430,49 @@ def test_selectors_meet_the_same_rounds_and_uniform_selection_neglects_nobody():
 
 
 def test_neglect_is_that_of_the_fifth_asked_least():
-    counts = np.array([[4, 4, 4, 4, 4, 4, 4, 4, 1, 3]])
-    rates = np.linspace(0, 1, 10)[None]
-    assert fifth_shares(counts, rates).min() == pytest.approx(2 / 3.6)
+    """Two of ten clients are a fifth. Each is due 4 times in either half of the rounds.
+
+    In the first half clients 8 and 9 are asked least, and 1 and 5 times in the second. There, 8
+    and 7 are asked least, and 0 and 6 times in the first: 12 times of 16.
+    """
+    first = [5, 5, 5, 5, 5, 5, 4, 6, 0, 1]
+    second = [5, 5, 5, 5, 5, 5, 4, 2, 1, 5]
+    counts = np.array([[first], [second]])
+    fair = np.full((2, 1, 10), 4.0)
+    assert least_asked_shares(counts, fair, np.zeros((1, 10))).tolist() == [12 / 16]
+
+
+def test_clients_that_never_can_be_asked_are_not_neglected():
+    """Of five clients the last is never there; the fourth is asked 1 of the 2 times it is due."""
+    counts = np.array([[[2, 2, 2, 1, 0]], [[2, 2, 2, 1, 0]]])
+    fair = np.array([[[2.0, 2.0, 2.0, 2.0, 0.0]]] * 2)
+    assert least_asked_shares(counts, fair, np.zeros((1, 5))).tolist() == [0.5]
+
+
+def test_of_clients_that_were_never_asked_those_that_answer_least_are_the_neglected():
+    """Nobody is asked in the first half; in the second, client 2 answers least and is asked."""
+    counts = np.array([[[0, 0, 0, 0, 0]], [[0, 0, 3, 0, 0]]])
+    fair = np.array([[[0.0] * 5], [[0.6] * 5]])
+    rates = np.array([[0.5, 0.6, 0.1, 0.9, 0.8]])
+    assert least_asked_shares(counts, fair, rates).tolist() == [5.0]
+
+
+def test_a_selector_that_always_asks_the_same_clients_neglects_the_others():
+    """All answer alike: who is never asked differs in his rate from nobody else."""
+    world = np.random.default_rng(6).random((60, 8, 20)) < 0.6
+    played = play_selectors(world, 4, ("random", "fedcs"), np.linspace(0.59, 0.61, 20))
+    assert played["fedcs"].least_asked == 0
+
+
+def test_uniform_selection_neglects_nobody_even_if_chance_does():
+    """Of 200 clients 4 are asked in each of 20 rounds, so that most are never asked.
+
+    In 400 runs the least asked fifth is due 400 * 20 * 4 / 5 = 6400 times, so that the mean share
+    has the standard error 1 / 80, or sqrt(2) / 80 if both halves tell the same.
+    """
+    world = np.ones((20, 400, 200), dtype=bool)
+    played = play_selectors(world, 4, ("random",))
+    assert played["random"].least_asked == pytest.approx(1.0, abs=5 / 80)
 
 
 def test_doubt_is_what_runs_with_the_same_rates_share():

@@ -2,19 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 import numpy as np
 
 from fedcohort.arrays import Bools, Floats, Ints
-from fedcohort.lab.simulation_result import collect
 from fedcohort.metrics import jain
+from fedcohort.rng import stream
+from fedcohort.rounds import play
 from fedcohort.selection.fedcs import FedCS
 from fedcohort.selection.protocol import Selector
 from fedcohort.selection.registry import SELECTORS, Federation, find_scheme, make_selector
 
 RUNS = 48  # an even number
 FIFTHS = 5
+TINY = 1e-9
 MOST_VALUES = 30_000_000  # entries of a world
 LACKING = {  # what a selector may declare to need, and a log cannot give
     "needs_data_sizes": "data sizes",
@@ -32,28 +35,23 @@ class Played:
 
     Attributes:
         arrivals: Mean answers per round of each run [S].
-        fifths: How often each fifth of the clients is asked, over its fair share [S, F]. Fifths
-            are made by how often clients answer.
+        neglected: How often the fifth of the clients that is asked least in a run is asked, over
+            how often uniform selection asks it [S].
         jain: Jain's index of how often clients are asked, for each run [S].
     """
 
     arrivals: Floats
-    fifths: Floats
+    neglected: Floats
     jain: Floats
 
     def part(self, runs: slice) -> "Played":
         """Return what came of some of the runs."""
-        return Played(self.arrivals[runs], self.fifths[runs], self.jain[runs])
+        return Played(self.arrivals[runs], self.neglected[runs], self.jain[runs])
 
     @property
     def least_asked(self) -> float:
-        """How often the fifth of the clients that is asked least is asked, over its fair share."""
-        return float(self.fifths.mean(axis=0).min())
-
-    @property
-    def neglected(self) -> Floats:
-        """The same of each run, for the fifth that is asked least over all runs [S]."""
-        return np.asarray(self.fifths[:, self.fifths.mean(axis=0).argmin()])
+        """How often the least asked fifth of the clients is asked, the mean over all runs."""
+        return float(self.neglected.mean())
 
 
 def world_size(clients: int, rounds: int) -> tuple[int, int]:
@@ -159,34 +157,54 @@ def play_selectors(
         ValueError: If a selector needs something that a log lacks.
     """
     rounds, runs, clients = world.shape
+    half = stream(0, "advice", "halves").permutation(rounds) % 2
+    fair = np.empty((2, runs, clients))
+    fair[:] = cohort / clients * np.bincount(half, minlength=2)[:, None, None]
     played = {}
     for name in names:
         federation = Federation(
             clients, cohort, rng=list(range(runs)), horizon=rounds, success_rates=rates
         )
         selector = make_playable(name, federation)
-        result = collect(selector, iter(world), None, rounds=rounds, runs=runs)
+        arrivals = np.zeros(runs)
+        counts = np.zeros((2, runs, clients), dtype=np.int64)
+        for round, record in enumerate(play(selector, world, rounds)):
+            is_asked = record.cohort.is_asked
+            run, _ = np.nonzero(is_asked)
+            counts[half[round], run, record.cohort.clients[is_asked]] += 1
+            arrivals += record.arrived.sum(axis=-1)
         played[name] = Played(
-            arrivals=result.successes.mean(axis=1),
-            fifths=fifth_shares(result.counts, world.mean(axis=0)),
-            jain=jain(result.counts),
+            arrivals=arrivals / rounds,
+            neglected=least_asked_shares(counts, fair, world.mean(axis=0)),
+            jain=jain(counts.sum(axis=0)),
         )
     return played
 
 
-def fifth_shares(counts: Ints, rates: Floats) -> Floats:
-    """Return how often each fifth of the clients is asked, over its fair share [S, F].
+def least_asked_shares(counts: Ints, fair: Floats, rates: Floats) -> Floats:
+    """Return how often the least asked fifth of the clients is asked, over its fair share [S].
+
+    One half of the rounds tells which clients are asked least, and the other half how often they
+    are asked. In the same rounds, chance alone would make clients look neglected. Of clients that
+    are asked equally often, those that answer least come first: they are neglected, if any are.
 
     Args:
-        counts: How often each client was asked [S, K].
-        rates: How often each client answers [S, K]; they decide who belongs to a fifth.
+        counts: How often each client was asked in each half of the rounds [2, S, K].
+        fair: How often uniform selection asks it on average [2, S, K].
+        rates: How often each client answers [S, K].
 
     Examples:
-        >>> fifth_shares(np.array([[1, 2, 3, 3, 6]]), np.array([[0.1, 0.2, 0.3, 0.4, 0.5]])) * 3
-        array([[1., 2., 3., 3., 6.]])
+        >>> counts = np.array([[[0, 3, 3, 3, 6]], [[1, 2, 3, 3, 6]]])
+        >>> least_asked_shares(counts, np.full((2, 1, 5), 3.0), np.zeros((1, 5))) * 6
+        array([1.])
     """
-    order = rates.argsort(axis=-1, kind="stable")
-    ranked = np.take_along_axis(counts, order, axis=-1)
-    fifths = np.array_split(ranked, min(FIFTHS, ranked.shape[-1]), axis=-1)
-    shares = np.stack([part.mean(axis=-1) for part in fifths], axis=-1)
-    return np.asarray(shares / np.maximum(ranked.mean(axis=-1, keepdims=True), 1e-9))
+    size = ceil(counts.shape[-1] / FIFTHS)
+    asked = np.zeros(len(rates))
+    due = np.zeros(len(rates))
+    for ranked, measured in ((0, 1), (1, 0)):
+        share = np.full(rates.shape, np.inf)  # who can never be asked is not neglected
+        np.divide(counts[ranked], fair[ranked], out=share, where=fair[ranked] > 0)
+        lowest = np.lexsort((rates, share))[:, :size]
+        asked += np.take_along_axis(counts[measured], lowest, axis=-1).sum(axis=-1)
+        due += np.take_along_axis(fair[measured], lowest, axis=-1).sum(axis=-1)
+    return np.asarray(asked / np.maximum(due, TINY))
