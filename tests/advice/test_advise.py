@@ -12,8 +12,14 @@ from fedcohort.advice import Description, Options, advise, play_description, sen
 from fedcohort.advice.cohort import advise_cohort
 from fedcohort.advice.deadline import advise_deadline
 from fedcohort.advice.durations import fit_durations
-from fedcohort.advice.estimates import Interval
-from fedcohort.advice.fitted import fitted_world, rates_at, resampled_world, world_at
+from fedcohort.advice.estimates import Interval, bootstrap_rounds
+from fedcohort.advice.fitted import (
+    fitted_world,
+    rates_at,
+    resampled_availability,
+    resampled_world,
+    world_at,
+)
 from fedcohort.advice.gains import (
     difference,
     gain_between,
@@ -411,12 +417,55 @@ def test_a_resampled_world_does_what_the_log_did():
     for round in range(30):
         questions += [Question(round, "0", True), Question(round, "1", False)]
     log = make_log("made", questions, names=("2",))
-    world = resampled_world(
-        log, known_rates([0.5, 0.5, 0.25]), NONE, 3, 200, np.random.default_rng(4)
-    )
+    rng = np.random.default_rng(4)
+    source = bootstrap_rounds(30, 20, 3, rng, length=200)
+    world = resampled_world(log, known_rates([0.5, 0.5, 0.25]), NONE, source, rng)
     assert world[..., 0].all()
     assert not world[..., 1].any()
     assert world[..., 2].mean() == pytest.approx(0.25, abs=0.04)
+
+
+def test_nobody_who_was_absent_is_asked_in_a_round_that_comes_again():
+    """In even rounds only the first five of 20 clients were there, in odd rounds the last five.
+
+    All that were there were asked, so that no selector has a choice, and none can gain.
+    """
+    rng = np.random.default_rng(7)
+    questions = []
+    available = {}
+    for round in range(60):
+        there = range(15, 20) if round % 2 else range(5)
+        available[round] = {str(client) for client in there}
+        for client in there:
+            questions.append(Question(round, str(client), bool(rng.random() < (client % 5) / 4)))
+    names = tuple(str(client) for client in range(20))
+    log = make_log("made", questions, names=names, available=available, selector="random")
+    source = np.array([[0, 3, 2]])
+    is_there = resampled_availability(log, source)
+    assert is_there.shape == (3, 1, 20)
+    assert is_there[:, 0, 0].tolist() == [True, False, True]
+    assert is_there[:, 0, 19].tolist() == [False, True, False]
+
+    found = advise(log, Options(selectors=("e3cs-0",), rounds=40)).selector
+    for played in (found.fitted, found.resampled):
+        assert (played["e3cs-0"].arrivals == played["random"].arrivals).all()
+        assert played["e3cs-0"].least_asked == 1  # as often as uniform selection asks them
+    full = replace(log, available=np.ones_like(log.available))
+    assert resampled_availability(full, source) is None
+    free = advise(full, Options(selectors=("e3cs-0",), rounds=40)).selector
+    assert (free.fitted["e3cs-0"].arrivals > free.fitted["random"].arrivals).any()
+
+
+def test_runs_may_have_fewer_clients_than_are_to_be_asked():
+    """Everyone answers. One run has one client in each round, the other three: 1 and 2 answers."""
+    world = np.ones((10, 2, 4), dtype=bool)
+    available = np.zeros_like(world)
+    available[:, 0, 0] = True
+    available[:, 1, :3] = True
+    played = play_selectors(world, 2, ("random", "e3cs-0.5"), available=available)
+    for name in played:
+        assert played[name].arrivals.tolist() == [1, 2]
+        assert played[name].neglected[0] == 1  # all that can be asked are
 
 
 def test_selectors_meet_the_same_rounds_and_uniform_selection_neglects_nobody():

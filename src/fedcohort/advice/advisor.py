@@ -13,6 +13,7 @@ from fedcohort.advice.durations import Durations, fit_durations
 from fedcohort.advice.estimates import (
     Interval,
     block_length,
+    bootstrap_rounds,
     bootstrap_weights,
     share_interval,
 )
@@ -20,6 +21,7 @@ from fedcohort.advice.fitted import (
     draw_rates,
     fitted_world,
     rates_at,
+    resampled_availability,
     resampled_world,
     world_at,
 )
@@ -186,7 +188,8 @@ def advise(
     worlds = stream(options.seed, "advice", "worlds")
     drawn = draw_rates(rates, runs, worlds)
     fitted = fitted_world(drawn, persistence, together, rounds, worlds)
-    resampled = resampled_world(used, drawn, persistence, block, rounds, worlds)
+    source = bootstrap_rounds(used.num_rounds, runs, block, worlds, length=rounds)
+    resampled = resampled_world(used, drawn, persistence, source, worlds)
     sizes = stream(options.seed, "advice", "cohort")
     chosen, to_try = _deadlines_to_hand_out(used, deadline)
     in_time = fitted
@@ -208,6 +211,7 @@ def advise(
         rates.mean,
         may_have_changed=_may_have_changed(log, used, change),
         present=log.selector,
+        available=resampled_availability(used, source),
     )
     rule = advise_rule(used.num_clients, options.model_bytes)
 

@@ -9,7 +9,6 @@ from math import sin
 import numpy as np
 
 from fedcohort.advice.durations import Durations
-from fedcohort.advice.estimates import bootstrap_rounds
 from fedcohort.advice.log import FederationLog
 from fedcohort.advice.persistence import Persistence
 from fedcohort.advice.rates import Rates
@@ -138,13 +137,12 @@ def resampled_world(
     log: FederationLog,
     rates: Floats,
     persistence: Persistence,
-    block: int,
-    rounds: int,
+    source: Ints,
     rng: np.random.Generator,
 ) -> Bools:
     """Return who would answer if the log's own rounds came again, [T, S, K].
 
-    Blocks of rounds are drawn from the log. A client that was asked in such a round does what it
+    A client that was asked in such a round does what it
     did. Any other client does what it did in its nearest round, with the probability that this is
     remembered, and else answers at its rate. What a client did in few rounds is no rate: worlds
     made of it alone would have clients that differ more than they do.
@@ -153,13 +151,10 @@ def resampled_world(
         log: The log.
         rates: Rates of each run and client [S, K].
         persistence: How long failures last.
-        block: Rounds per block.
-        rounds: Number of rounds, T.
+        source: Rounds of the log that come again in each run [S, T].
         rng: Source of randomness.
     """
-    runs = len(rates)
-    source = bootstrap_rounds(log.num_rounds, runs, block, rng, length=rounds)
-
+    runs, rounds = source.shape
     order = np.lexsort((log.round, log.client))
     answers = log.arrived[order]
     times = log.round[order]
@@ -174,6 +169,21 @@ def resampled_world(
         fresh = rng.random((runs, log.num_clients)) < rates
         world[round] = np.where(keeps, answers[nearest[rows]], fresh)
     return world
+
+
+def resampled_availability(log: FederationLog, source: Ints) -> Bools | None:
+    """Return who can be asked if the log's own rounds come again, [T, S, K].
+
+    Args:
+        log: The log.
+        source: Rounds of the log that come again in each run [S, T].
+
+    Returns:
+        None if everybody could be asked in all rounds, or if the log does not say.
+    """
+    if log.available is None or log.available.all():
+        return None
+    return log.available[source.T]
 
 
 def _nearest(

@@ -1,7 +1,7 @@
 """Selectors that play in a world, and what comes of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
@@ -12,6 +12,7 @@ from fedcohort.metrics import jain
 from fedcohort.rng import stream
 from fedcohort.rounds import play
 from fedcohort.selection.fedcs import FedCS
+from fedcohort.selection.lockstep import Lockstep
 from fedcohort.selection.protocol import Selector
 from fedcohort.selection.registry import SELECTORS, Federation, find_scheme, make_selector
 
@@ -143,7 +144,11 @@ def asks_as_many(name: str, clients: int, cohort: int, rates: Floats | None = No
 
 
 def play_selectors(
-    world: Bools, cohort: int, names: Sequence[str], rates: Floats | None = None
+    world: Bools,
+    cohort: int,
+    names: Sequence[str],
+    rates: Floats | None = None,
+    available: Bools | None = None,
 ) -> dict[str, Played]:
     """Return what comes of selectors that meet the same rounds.
 
@@ -152,23 +157,24 @@ def play_selectors(
         cohort: Clients asked per round.
         names: Names of selectors.
         rates: Rates [K], for selectors that know them.
+        available: Who can be asked [T, S, K]; None for everyone.
 
     Raises:
         ValueError: If a selector needs something that a log lacks.
     """
     rounds, runs, clients = world.shape
+    rows = np.broadcast_to(np.True_, world.shape) if available is None else available
     half = stream(0, "advice", "halves").permutation(rounds) % 2
-    fair = np.empty((2, runs, clients))
-    fair[:] = cohort / clients * np.bincount(half, minlength=2)[:, None, None]
+    fair = _fair_counts(rows, cohort, half)
+    batches = _batches(rows, cohort)
+    federation = Federation(clients, cohort, rng=0, horizon=rounds, success_rates=rates)
     played = {}
     for name in names:
-        federation = Federation(
-            clients, cohort, rng=list(range(runs)), horizon=rounds, success_rates=rates
-        )
-        selector = make_playable(name, federation)
+        selectors = [make_playable(name, replace(federation, rng=batch)) for batch in batches]
+        selector = Lockstep(selectors, [len(batch) for batch in batches])
         arrivals = np.zeros(runs)
         counts = np.zeros((2, runs, clients), dtype=np.int64)
-        for round, record in enumerate(play(selector, world, rounds)):
+        for round, record in enumerate(play(selector, world, rounds, available=available)):
             is_asked = record.cohort.is_asked
             run, _ = np.nonzero(is_asked)
             counts[half[round], run, record.cohort.clients[is_asked]] += 1
@@ -179,6 +185,24 @@ def play_selectors(
             jain=jain(counts.sum(axis=0)),
         )
     return played
+
+
+def _batches(available: Bools, cohort: int) -> list[list[int]]:
+    """Return the seeds of selectors, one for all runs unless these ask cohorts of other sizes."""
+    runs = available.shape[1]
+    sizes = np.minimum(available.sum(axis=-1), cohort)
+    if (sizes == sizes[:, :1]).all():
+        return [list(range(runs))]
+    return [[seed] for seed in range(runs)]
+
+
+def _fair_counts(available: Bools, cohort: int, half: Ints) -> Floats:
+    """Return how often uniform selection asks each client in each half, on average [2, S, K]."""
+    fair = np.zeros((2, *available.shape[1:]))
+    for round, row in enumerate(available):
+        number = np.maximum(row.sum(axis=-1, keepdims=True), 1)
+        fair[half[round]] += row * np.minimum(cohort / number, 1.0)
+    return fair
 
 
 def least_asked_shares(counts: Ints, fair: Floats, rates: Floats) -> Floats:

@@ -113,6 +113,7 @@ def advise_selector(
     rates: Floats | None = None,
     may_have_changed: bool = False,
     present: str | None = None,
+    available: Bools | None = None,
 ) -> SelectorAdvice:
     """Return which selector to use.
 
@@ -132,6 +133,7 @@ def advise_selector(
         may_have_changed: Whether clients may have changed during the log: then neither world is
             that of tomorrow.
         present: The selector that chose so far, which is played too; None if it is unknown.
+        available: Who can be asked, in both worlds [T, S, K]; None for everyone.
     """
     clients = fitted.shape[-1]
     if present is not None and not can_play(present, clients, cohort, rates):
@@ -141,7 +143,10 @@ def advise_selector(
     if present is not None:
         compared.append(present)
     names = tuple(dict.fromkeys(compared))
-    in_both = play_selectors(np.concatenate([fitted, resampled], axis=1), cohort, names, rates)
+    if available is not None:
+        available = np.concatenate([available, available], axis=1)
+    worlds = np.concatenate([fitted, resampled], axis=1)
+    in_both = play_selectors(worlds, cohort, names, rates, available)
     runs = fitted.shape[1]
     in_fitted = {name: played.part(slice(None, runs)) for name, played in in_both.items()}
     in_resampled = {name: played.part(slice(runs, None)) for name, played in in_both.items()}
