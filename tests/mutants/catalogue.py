@@ -1,5 +1,6 @@
 """All mutants."""
 
+import advice_mutants
 import cli_mutants
 import flower_mutants
 import fresh_mutants
@@ -20,4 +21,5 @@ MUTANTS = (
     *cli_mutants.MUTANTS,
     *world_mutants.MUTANTS,
     *fresh_mutants.MUTANTS,
+    *advice_mutants.MUTANTS,
 )
