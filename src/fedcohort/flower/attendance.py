@@ -74,3 +74,14 @@ def _find_resting(
     if 2 * len(resting) > len(there):
         return []
     return resting
+
+
+def name_values(registry: ClientRegistry, values: list[float] | None) -> dict[str, float] | None:
+    """Return the values of the known clients by name, rounded; None if there are none."""
+    if values is None:
+        return None
+    by_name = {}
+    for client, value in zip(registry.clients, values, strict=True):
+        if client:
+            by_name[client.name] = round(value, 6)
+    return by_name

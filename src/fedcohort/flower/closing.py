@@ -45,7 +45,7 @@ def count_valid(
         if reply is None:
             continue
         if message_id not in asked.judged:
-            asked.judged[message_id] = judge_reply(message, reply, asked.model, rules)
+            asked.judged[message_id] = judge_reply(reply, asked.model, rules)
         verdict = asked.judged[message_id]
         trial[message_id] = replace(verdict, reply=copy(verdict.reply))
     verdicts = judge_training(

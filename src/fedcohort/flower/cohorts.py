@@ -1,8 +1,7 @@
 """A cohort on its way through a round: asked, then answered, then told to the selector."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from flwr.app import Message
@@ -10,6 +9,7 @@ from flwr.app import Message
 from fedcohort.arrays import Floats, Ints
 from fedcohort.checks import LARGEST_FLOAT
 from fedcohort.flower.models import Model
+from fedcohort.flower.times import answer_seconds
 from fedcohort.flower.verdicts import Verdict
 from fedcohort.selection.protocol import Cohort, Outcome
 
@@ -118,20 +118,29 @@ def seconds_waited(
 ) -> Floats:
     """Return how long the server waited for each client, at most until the round ended.
 
-    A reply carries the time of the client's clock, which may be wrong. Therefore no time is
-    negative, and none is longer than the round.
-
     Args:
         messages: The messages that were sent.
         replies: The replies by message id.
         verdicts: The verdicts on the clients; of those that did not answer the round's end counts.
         round_seconds: How long the round took.
     """
-    waited: list[Any] = []
+    round_seconds = max(0.0, round_seconds)
+    waited = []
     for message, verdict in zip(messages, verdicts, strict=True):
         reply = replies.get(message.metadata.message_id)
         if reply is None or verdict.status not in ANSWERED:
             waited.append(round_seconds)
         else:
-            waited.append(reply.metadata.created_at - message.metadata.created_at)
-    return np.clip(np.array(waited, dtype=np.float64), 0.0, max(0.0, round_seconds))
+            sent_at = message.metadata.created_at
+            waited.append(answer_seconds(sent_at, reply.metadata.created_at, round_seconds))
+    return np.array(waited, dtype=np.float64)
+
+
+def add_seconds(verdicts: Sequence[Verdict], waited: Floats) -> list[Verdict]:
+    """Return the verdicts, with the time that the server waited for each reply that counts."""
+    timed = []
+    for verdict, seconds in zip(verdicts, waited.tolist(), strict=True):
+        if verdict.status == "arrived":
+            verdict = replace(verdict, seconds=round(seconds, 3))
+        timed.append(verdict)
+    return timed

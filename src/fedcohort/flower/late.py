@@ -9,13 +9,14 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
-from time import monotonic, sleep
+from time import monotonic, sleep, time
 
 from flwr.app import Error, Message
 
 from fedcohort.flower.flwr_internals import EXPIRED
 from fedcohort.flower.puller import Puller
 from fedcohort.flower.superlink import SuperLinkTrouble
+from fedcohort.flower.times import answer_seconds
 
 log = logging.getLogger("flwr.fedcohort")
 
@@ -31,7 +32,8 @@ class LateAnswer:
 
     Attributes:
         message_id: The message.
-        seconds: From the message to the answer, by the client's clock; 0 if there is none.
+        seconds: From the message to the answer, by the client's clock, at most what the message
+            lived; 0 if there is no answer.
         error: Why there is no model; None if there is one, which nobody has looked at.
     """
 
@@ -49,12 +51,14 @@ class ClosedExchange:
         nodes: The nodes that are at work, by message id.
         sent_at: When the messages were created, by the wall clock.
         end: When they expire, on the monotonic clock.
+        ttl: Seconds after which they expire.
     """
 
     puller: Puller
     nodes: dict[str, int]
     sent_at: float
     end: float
+    ttl: float
 
 
 class LateReplies:
@@ -83,10 +87,12 @@ class LateReplies:
         """
         nodes = {}
         sent_at = inf
+        ttl = 0.0
         for message in messages:
             nodes[message.metadata.message_id] = message.metadata.dst_node_id
             sent_at = min(sent_at, message.metadata.created_at)
-        self._exchanges.append(ClosedExchange(puller, nodes, sent_at, end))
+            ttl = max(ttl, message.metadata.ttl)
+        self._exchanges.append(ClosedExchange(puller, nodes, sent_at, end, ttl))
 
     def take(self) -> list[LateAnswer]:
         """Return the answers that have come since the last call."""
@@ -125,9 +131,10 @@ class LateReplies:
             replies, failures = exchange.puller.pull(set(exchange.nodes), end=monotonic())
         except SuperLinkTrouble:
             replies, failures = [], {}  # it is logged; the next look tries again
+        lived = min(time() - exchange.sent_at, exchange.ttl)
         for reply in replies:
             error = reply.error if reply.has_error() else None
-            seconds = reply.metadata.created_at - exchange.sent_at
+            seconds = answer_seconds(exchange.sent_at, reply.metadata.created_at, lived)
             self._note(exchange, reply.metadata.reply_to_message_id, seconds, error)
         for message_id, failure in failures.items():
             error = Error(failure.code, failure.reason)
@@ -140,4 +147,4 @@ class LateReplies:
         self, exchange: ClosedExchange, message_id: str, seconds: float, error: Error | None
     ) -> None:
         if exchange.nodes.pop(message_id, None) is not None:
-            self._answers.append(LateAnswer(message_id, max(0.0, seconds), error))
+            self._answers.append(LateAnswer(message_id, seconds, error))

@@ -8,9 +8,9 @@ from typing import Any
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 
-from fedcohort.arrays import Floats, Ints
+from fedcohort.arrays import Floats
 from fedcohort.flower.aggregator import Aggregate, Aggregator
-from fedcohort.flower.attendance import find_absent, find_available
+from fedcohort.flower.attendance import find_absent, find_available, name_values
 from fedcohort.flower.availability import wait_for_enough
 from fedcohort.flower.backoff import BackOff
 from fedcohort.flower.clients import ClientRegistry
@@ -18,6 +18,7 @@ from fedcohort.flower.closing import UnneededClients, count_valid
 from fedcohort.flower.cohorts import (
     AnsweredCohort,
     AskedCohort,
+    add_seconds,
     describe_outcome,
     seconds_waited,
 )
@@ -148,7 +149,8 @@ class Training:
             self.registry, self.selector, self.back_off, server_round
         )
         self.data_sizes.tell(self.selector, self.registry)
-        probabilities = self._probabilities(server_round, available)
+        inclusion = inclusion_probabilities(self.selector, server_round - 1, available)
+        probabilities = name_values(self.registry, inclusion)
         cohort = asking.ask(self.selector, server_round - 1, available)
 
         nodes = [self.registry.node(index) for index in cohort.clients.tolist()]
@@ -195,6 +197,7 @@ class Training:
             is_closed=asked.is_closed,
         )
         waited = seconds_waited(asked.messages, by_message, verdicts, self._seconds_since(asked))
+        verdicts = add_seconds(verdicts, waited)
         aggregate = self._aggregate(server_round, asked, verdicts)
 
         self._record_verdicts(server_round, asked, verdicts, waited)
@@ -220,17 +223,6 @@ class Training:
         for position in aggregate.left_out:
             verdicts[position] = rejected(f"the strategy cannot aggregate it: {aggregate.error}")
         return aggregate
-
-    def _probabilities(self, server_round: int, available: Ints | None) -> dict[str, float] | None:
-        """Return each known client's probability of being asked, by name."""
-        values = inclusion_probabilities(self.selector, server_round - 1, available)
-        if values is None:
-            return None
-        by_name = {}
-        for client, probability in zip(self.registry.clients, values, strict=True):
-            if client:
-                by_name[client.name] = round(probability, 6)
-        return by_name
 
     def _record_verdicts(
         self, server_round: int, asked: AskedCohort, verdicts: list[Verdict], waited: Floats

@@ -29,7 +29,8 @@ class Verdict:
             node is gone), "unneeded" (the round closed before it answered, because enough others
             had), or "unknown" (the SuperLink had trouble). The last two are not to blame.
         reason: Why the reply does not count; empty if it does.
-        seconds: Time between the message and the reply; None unless the reply counts.
+        seconds: Time that the server waited for the reply, known when the round is over; None
+            unless the reply counts.
         reply: The reply; None unless it counts.
         model: The trained model; None unless the reply counts.
         examples: The number of examples that the client declared.
@@ -90,14 +91,14 @@ def judge_training(
             verdicts[client] = UNNEEDED if is_closed else Verdict("lost", NO_ANSWER)
             continue
         verdict = judged.get(message.metadata.message_id)
-        verdicts[client] = verdict or judge_reply(message, reply, model, rules)
+        verdicts[client] = verdict or judge_reply(reply, model, rules)
     _reject_far_models(verdicts, rules.limits.norm_factor, history.norms)
     _reject_many_examples(verdicts, rules, history.examples)
     _reject_odd_layouts(verdicts, history.training)
     return list(verdicts.values())
 
 
-def judge_reply(message: Message, reply: Message, model: Model, rules: ReplyRules) -> Verdict:
+def judge_reply(reply: Message, model: Model, rules: ReplyRules) -> Verdict:
     """Return the verdict on one reply, without a look at the others."""
     if reply.has_error():
         return verdict_of_error(reply.error)
@@ -113,10 +114,8 @@ def judge_reply(message: Message, reply: Message, model: Model, rules: ReplyRule
         return rejected(f"its answer cannot be read: {describe_error(error)}")
 
     reply.content = checked.content
-    seconds = reply.metadata.created_at - message.metadata.created_at
     return Verdict(
         "arrived",
-        seconds=round(seconds, 3),
         reply=reply,
         model=checked.model,
         examples=checked.examples,
