@@ -126,3 +126,52 @@ def test_one_reply_alone_makes_no_layout_usual_and_two_alike_do():
     assert alone.usual is None
     assert alone.choose([layout, layout]) == layout
     assert alone.usual == layout
+
+
+OLD = Layout("arrays", "metrics", (("loss", -1),))
+NEW = Layout("arrays", "metrics", (("f1", -1), ("loss", -1)))
+OTHER = Layout("arrays", "metrics", ())
+
+
+@pytest.mark.parametrize(
+    ("layouts", "chosen", "usual"),
+    [
+        ([OLD, NEW, NEW], NEW, NEW),
+        ([NEW, NEW], NEW, NEW),
+        ([OLD, OLD, NEW], OLD, OLD),
+        ([OLD, NEW], OLD, OLD),
+        ([OLD, OLD, NEW, NEW], OLD, OLD),
+        ([OLD, NEW, OTHER], OLD, OLD),
+        ([NEW, OTHER], None, OLD),
+        ([NEW], None, OLD),
+        ([OLD], OLD, OLD),
+    ],
+)
+def test_more_than_half_of_a_round_replace_the_usual_layout_and_fewer_do_not(
+    layouts, chosen, usual
+):
+    memory = UsualLayout()
+    memory.usual = OLD
+    assert memory.choose(layouts) == chosen
+    assert memory.usual == usual
+
+
+def test_one_client_that_keeps_the_old_metrics_does_not_reject_the_others(clock, tmp_path):
+    """Four of five apps are updated after round 1 and report one more metric."""
+    grid = federation(clock, 5)
+    for number in range(1, 5):
+        sound, later = learner(number).train, odd(number, extra=7.0).train
+
+        def train(message, sound=sound, later=later):
+            first = int(message.content.config_records["config"]["server-round"]) == 1
+            return (sound if first else later)(message)
+
+        grid.clients[100 + number].train = train
+    run = CohortStrategy(
+        FedAvg(fraction_evaluate=0.0), "random", 5, deadline=5.0, wait=10.0, folder=tmp_path
+    )
+    run.start(grid, initial(), 3)
+    updated = {"0": "rejected", **dict.fromkeys("1234", "arrived")}
+    rows = read_journal(tmp_path)
+    assert statuses(rows[0]) == dict.fromkeys("01234", "arrived")
+    assert [statuses(row) for row in rows[1:]] == [updated, updated]

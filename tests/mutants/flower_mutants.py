@@ -171,6 +171,13 @@ MUTANTS = (
         ("tests/flower/test_layouts.py",),
     ),
     Mutant(
+        "one client keeps the usual layout against all others",
+        "flower/layouts.py",
+        "        if majority is not None:",
+        "        if majority is not None and self.usual not in layouts:",
+        ("tests/flower/test_layouts.py",),
+    ),
+    Mutant(
         "a private strategy is tried on fewer replies",
         "flower/aggregator.py",
         "kept = [] if is_private else find_working_subset(count, works)",

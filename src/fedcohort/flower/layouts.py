@@ -1,7 +1,8 @@
 """The layout of replies: which records and metrics they hold, and which layout is usual.
 
-Strategies can average only replies of one layout. The usual layout is the one of the rounds
-before, or the one of most replies of a round. One client alone never decides what is usual.
+Strategies can average only replies of one layout. The usual layout is the one of most replies of a
+round. If most do not agree, it is the one of the rounds before. One client alone never decides
+what is usual.
 """
 
 from collections import Counter
@@ -57,7 +58,7 @@ class UsualLayout:
     """Remembers the layout that replies usually have.
 
     Attributes:
-        usual: The layout of the rounds before; None as long as no majority has agreed on one.
+        usual: The layout of the last majority; None as long as no majority has agreed on one.
     """
 
     def __init__(self) -> None:
@@ -66,18 +67,17 @@ class UsualLayout:
     def choose(self, layouts: Sequence[Layout]) -> Layout | None:
         """Return the layout that replies of this round must have.
 
-        If none is usual, which happens before a majority has agreed on one, the replies are reduced
-        to what they have in common, and None is returned: nobody is to be rejected.
+        A majority replaces what was usual, so that one client with the old layout does not reject
+        all others. Without a majority, and if no reply has the usual layout, None is returned: the
+        replies are reduced to what they have in common, and nobody is to be rejected.
 
         Args:
             layouts: The layout of each valid reply of the round, one for each client.
         """
-        if self.usual in layouts:
-            return self.usual
         majority = _majority(layouts)
         if majority is not None:
             self.usual = majority
-        return majority
+        return self.usual if self.usual in layouts else None
 
     def state_dict(self) -> dict[str, Any]:
         """Return the usual layout as plain values."""
