@@ -178,6 +178,20 @@ MUTANTS = (
         ("tests/flower/test_layouts.py",),
     ),
     Mutant(
+        "a lie about examples that came before any bound counts for ever",
+        "flower/data_sizes.py",
+        "None if number is None or number > most else number",
+        "number",
+        ("tests/flower/test_data_sizes.py",),
+    ),
+    Mutant(
+        "a reply whose time is NaN ends the run",
+        "flower/times.py",
+        "if isnan(seconds):",
+        "if False:",
+        ("tests/flower/test_times.py",),
+    ),
+    Mutant(
         "a private strategy is tried on fewer replies",
         "flower/aggregator.py",
         "kept = [] if is_private else find_working_subset(count, works)",

@@ -55,7 +55,8 @@ class AnsweredCohort:
         cohort: The clients that were asked.
         verdicts: The verdicts on them, in the same order.
         model: The model that was sent.
-        declared_examples: The number of examples of every client, None where it is unknown.
+        declared_examples: The number of examples of every client, None where it is unknown or
+            implausible.
         available: Indices of the clients that could be asked; None if all could.
     """
 

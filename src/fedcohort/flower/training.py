@@ -22,7 +22,7 @@ from fedcohort.flower.cohorts import (
     describe_outcome,
     seconds_waited,
 )
-from fedcohort.flower.data_sizes import DataSizes
+from fedcohort.flower.data_sizes import DataSizes, plausible_examples
 from fedcohort.flower.deadlines import DeadlinePolicy
 from fedcohort.flower.history import ReplyHistory
 from fedcohort.flower.inner_strategy import InnerStrategy
@@ -148,7 +148,7 @@ class Training:
         available, resting = find_available(
             self.registry, self.selector, self.back_off, server_round
         )
-        self.data_sizes.tell(self.selector, self.registry)
+        self.data_sizes.tell(self.selector, self.registry, self._most_examples())
         inclusion = inclusion_probabilities(self.selector, server_round - 1, available)
         probabilities = name_values(self.registry, inclusion)
         cohort = asking.ask(self.selector, server_round - 1, available)
@@ -214,15 +214,20 @@ class Training:
         """Aggregate the replies that count, and reject those that the strategy cannot use."""
         # A client that came during the round takes part from the next round on.
         declared = self.registry.examples[: self.selector.num_clients]
-        answered = AnsweredCohort(asked.cohort, verdicts, asked.model, declared, asked.available)
-        for position in answered.arrived:
-            client = int(asked.cohort.clients[position])
-            declared[client] = verdicts[position].examples
+        for client, verdict in zip(asked.cohort.clients.tolist(), verdicts, strict=True):
+            if verdict.status == "arrived":
+                declared[client] = verdict.examples
+        declared = plausible_examples(declared, self._most_examples())
 
+        answered = AnsweredCohort(asked.cohort, verdicts, asked.model, declared, asked.available)
         aggregate = self.aggregator.aggregate(server_round, answered)
         for position in aggregate.left_out:
             verdicts[position] = rejected(f"the strategy cannot aggregate it: {aggregate.error}")
         return aggregate
+
+    def _most_examples(self) -> float:
+        """Return the largest number of examples that a client may declare now."""
+        return self.history.examples.bound(self.rules.limits.examples_factor, {})
 
     def _record_verdicts(
         self, server_round: int, asked: AskedCohort, verdicts: list[Verdict], waited: Floats
