@@ -30,6 +30,13 @@ MUTANTS = (
         "test_f3ast.py::test_clients_that_lag_alike_tie_whatever_their_data_and_the_rounding",
     ),
     _mutant(
+        "a huge loss makes Oort's utilities infinite",
+        "oort.py",
+        "sizes * np.clip(losses, -LARGEST_LOSS, LARGEST_LOSS)",
+        "sizes * losses",
+        "test_oort.py",
+    ),
+    _mutant(
         "Oort punishes quick clients",
         "oort.py",
         "is_slow = (self.seconds > preferred)",

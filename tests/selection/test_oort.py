@@ -140,3 +140,28 @@ def test_losses_that_are_all_equal_leave_everyone_a_probability():
     tell(selector, 0, [0, 1], loss=[0.0, 0.0], seconds=[1.0, 1.0])
     tell(selector, 0, [2, 3], loss=[0.0, 0.0], seconds=[1.0, 1.0])
     np.testing.assert_allclose(selector.inclusion(0), 0.5, rtol=1e-12)
+
+
+LARGEST = np.finfo(np.float64).max
+
+
+@pytest.mark.parametrize("loss", [LARGEST, -LARGEST, 1e306, -1e306])
+def test_any_finite_loss_leaves_utilities_and_state_finite(loss):
+    """No sum or product may become infinite: that ended runs, or made states unloadable."""
+    selector = Oort(4, 2, data_sizes=[1000.0, 10.0, 10.0, 1e9], rng=0)
+    for round in range(45):
+        cohort = selector.select(round)
+        losses = np.where(cohort.clients % 3 == 0, loss, 1.0)
+        selector.update(Outcome(cohort, np.ones(2), loss=losses, seconds=np.ones(2)))
+        assert np.isfinite(selector.utilities(round)).all()
+        assert selector.inclusion(round).sum() == pytest.approx(2)
+    again = Oort(4, 2, data_sizes=np.ones(4), rng=1)
+    again.load_state_dict(selector.state_dict())
+    assert np.isfinite(again.utility)
+
+
+def test_the_largest_and_the_smallest_loss_are_the_ends_of_the_scale():
+    # Utilities 0 and 1 of two clients, whose losses are as far apart as floats can be.
+    selector = Oort(2, 2, data_sizes=np.ones(2), rng=0)
+    tell(selector, 0, [0, 1], loss=[-LARGEST, LARGEST], seconds=[1.0, 1.0])
+    assert selector.utilities(0).tolist() == [0.0, 1.0]

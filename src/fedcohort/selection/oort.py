@@ -37,6 +37,7 @@ CLIP_QUANTILE = 0.95
 CUT_OFF = 0.95  # of the utility of the last client that would fit in
 PACER_ROUNDS, PACER_STEP = 20, 5.0  # rounds per window, points of the quantile
 FLAT = 1.1  # utility of a window over that of the last one, up to which it did not grow
+LARGEST_LOSS = 1e100  # a larger one counts as this, so that no product or sum becomes infinite
 SMALLEST_UTILITY = 1e-12  # the least useful of all still has a probability
 
 
@@ -151,7 +152,7 @@ class Oort(DrawnSelector):
     def utilities(self, round: int) -> Floats:
         """Return the utility of every client that was heard of, [..., K]; 0 for the others."""
         is_known = np.isfinite(self.losses)
-        raw = self.data_sizes * np.where(is_known, self.losses, 0.0)
+        raw = _data_utility(self.data_sizes, np.where(is_known, self.losses, 0.0))
         top = _quantile(raw, is_known, CLIP_QUANTILE)
         low = _quantile(raw, is_known, 0.0)
         span = np.maximum(top - low, SMALLEST_UTILITY)
@@ -179,7 +180,8 @@ class Oort(DrawnSelector):
         at_least = np.maximum(waited, pick(self.seconds, clients))
         place(self.seconds, clients, np.where(outcome.observed, waited, at_least))
 
-        gained = np.where(is_heard, pick(self.data_sizes, clients) * loss, 0.0)
+        sizes = pick(self.data_sizes, clients)
+        gained = np.where(is_heard, _data_utility(sizes, loss), 0.0)
         self._set_pace(gained.sum(axis=-1))
 
     def _time_factor(self) -> Floats:
@@ -202,6 +204,11 @@ class Oort(DrawnSelector):
         self.utility_before = np.asarray(np.where(is_full, self.utility, self.utility_before))
         self.utility = np.asarray(np.where(is_full, 0.0, self.utility))
         self.rounds_in_window = np.asarray(np.where(is_full, 0.0, self.rounds_in_window))
+
+
+def _data_utility(sizes: Floats, losses: Floats) -> Floats:
+    """Return size x loss, finite whatever loss a client reports."""
+    return np.asarray(sizes * np.clip(losses, -LARGEST_LOSS, LARGEST_LOSS))
 
 
 def _quantile(values: Floats, is_known: Bools, fraction: float | Floats) -> Floats:
