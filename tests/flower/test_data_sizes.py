@@ -1,5 +1,6 @@
 """Numbers of examples that were accepted before there was a bound must not count for ever."""
 
+from itertools import pairwise
 from math import inf
 
 import pytest
@@ -50,7 +51,7 @@ def test_an_early_lie_about_examples_does_not_freeze_the_model(clock):
         numbers.append(float(model_of(result.arrays)["b"][0]))
     assert strategy.registry.examples == [100, 100, 100, LIE]
     # Client i moves half way to i + 1: b + 1/4 sum of (i + 1 - b) / 2 over i = 0, 1, 2.
-    for before, after in zip(numbers, numbers[1:], strict=False):
+    for before, after in pairwise(numbers):
         assert after == pytest.approx(before + (6 - 3 * before) / 8, rel=1e-12)
 
 

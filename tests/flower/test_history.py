@@ -43,6 +43,13 @@ def test_if_the_median_is_zero_there_is_no_bound():
     assert recent.bound(10.0, {}) == inf
 
 
+def test_a_median_below_the_least_counts_as_the_least():
+    recent = RecentMedian()
+    assert recent.bound(10.0, {"a": 0.0, "b": 0.0}, least=1.0) == inf, "two clients have no median"
+    assert recent.bound(10.0, {"a": 0.0, "b": 0.0, "c": 9.0}, least=1.0) == 10.0
+    assert recent.bound(10.0, {"a": 2.0, "b": 3.0, "c": 9.0}, least=1.0) == 30.0
+
+
 def test_steps_that_grow_for_most_clients_together_are_no_offence():
     recent = RecentMedian()
     recent.add({"a": 1e-9, "b": 1e-9, "c": 1e-9}, inf)

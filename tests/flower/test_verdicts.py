@@ -1,18 +1,16 @@
 """The verdict on each client that was asked, and the evaluations that count."""
 
-from math import nan
+from math import inf, nan
 
 import numpy as np
 import pytest
 from fakes import record
 from flwr.app import ConfigRecord, Error, Message, MetricRecord, RecordDict
 
+from fedcohort.flower.evaluation import judge_evaluations
+from fedcohort.flower.history import ReplyHistory
 from fedcohort.flower.limits import Limits, ReplyRules
-from fedcohort.flower.verdicts import (
-    judge_evaluations,
-    judge_training,
-    verdict_of_error,
-)
+from fedcohort.flower.verdicts import judge_training, verdict_of_error
 
 RULES = ReplyRules(Limits())
 PLAIN = {"w": np.zeros(2)}
@@ -152,6 +150,38 @@ def test_a_loss_that_is_needed_must_be_one_finite_number(loss, told):
     assert told in verdict.reason
 
 
+@pytest.mark.parametrize("loss", [1e15, -1e15, 10**15])
+def test_a_loss_at_the_largest_absolute_value_counts_and_one_beyond_does_not(loss):
+    rules = ReplyRules(Limits(), loss_key="loss")
+    assert round_of(plain(loss=loss), rules=rules)[0].status == "arrived"
+    verdict = round_of(plain(loss=1.5 * loss), rules=rules)[0]
+    assert verdict.status == "rejected"
+    assert verdict.reason.startswith("metric 'loss' must be between -1e+15 and 1e+15, got ")
+    assert round_of(plain(loss=1.5 * loss))[0].status == "arrived", "nobody ranks by it"
+
+
+@pytest.mark.parametrize(
+    ("others", "bound"), [((2.0, 4.0, 5.0), 40.0), ((2, -4, 5), 40.0), ((0.0, 0.01, 0.0), 10.0)]
+)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_loss_many_times_the_median_is_rejected_and_a_small_median_counts_as_one(
+    others, bound, sign
+):
+    """The lower median of the absolute values is that of the others' second in order."""
+    rules = ReplyRules(Limits(loss_factor=10.0), loss_key="loss")
+
+    def statuses(loss, rules):
+        contents = [plain(loss=other) for other in others]
+        verdicts = round_of(*contents, plain(loss=sign * loss), rules=rules)
+        return [verdict.status for verdict in verdicts]
+
+    assert statuses(bound, rules) == ["arrived"] * 4
+    assert statuses(bound + 0.1, rules) == ["arrived"] * 3 + ["rejected"]
+    assert statuses(bound + 0.1, RULES) == ["arrived"] * 4, "nobody ranks by it"
+    off = ReplyRules(Limits(loss_factor=inf), loss_key="loss")
+    assert statuses(1e12, off) == ["arrived"] * 4
+
+
 def test_the_loss_is_handed_on():
     assert [
         v.loss
@@ -183,6 +213,30 @@ def test_evaluations_that_cannot_be_averaged_are_left_out_with_the_reason():
         "client ann: KeyError: 'x'",
         "client ann: odd records",
     ]
+
+
+def evaluations(*examples):
+    """Replies of clients a, b, … that declare so many examples, and the clients' names."""
+    replies, names = [], {}
+    for place, number in enumerate(examples):
+        message = Message(RecordDict(), place + 1, "evaluate")
+        message.metadata.__dict__["_message_id"] = f"m{place}"
+        names[f"m{place}"] = "abcdef"[place]
+        content = RecordDict({"m": MetricRecord({"num-examples": number, "acc": 0.5})})
+        replies.append(Message(content, reply_to=message))
+    return replies, names
+
+
+def test_evaluations_with_many_times_the_median_of_examples_do_not_count():
+    rules, history = ReplyRules(Limits(examples_factor=3.0)), ReplyHistory()
+    replies, names = evaluations(5, 10, 30, 31)
+    valid, complaints = judge_evaluations(replies, rules, names, history)
+    assert valid == replies[:3]
+    assert complaints == ["client d: 'num-examples' must be at most 3 times the median, 30, got 31"]
+    # Now the median is known, so that one client alone is judged by it, too.
+    replies, names = evaluations(31)
+    assert judge_evaluations(replies, rules, names, history)[0] == []
+    assert history.examples.values == {}, "training has a median of its own"
 
 
 def test_what_a_client_says_of_its_failure_neither_commands_a_terminal_nor_fills_a_disk():

@@ -192,6 +192,20 @@ MUTANTS = (
         ("tests/flower/test_times.py",),
     ),
     Mutant(
+        "a median loss near zero rejects honest clients",
+        "flower/verdicts.py",
+        "factor, losses, explain, least=LEAST_LOSS)",
+        "factor, losses, explain)",
+        ("tests/flower/test_verdicts.py",),
+    ),
+    Mutant(
+        "an evaluation counts whatever number of examples it declares",
+        "flower/evaluation.py",
+        "if number > bound:",
+        "if False:",
+        ("tests/flower/test_verdicts.py",),
+    ),
+    Mutant(
         "a private strategy is tried on fewer replies",
         "flower/aggregator.py",
         "kept = [] if is_private else find_working_subset(count, works)",

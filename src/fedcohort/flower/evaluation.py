@@ -15,8 +15,11 @@ from fedcohort.flower.clients import ClientRegistry
 from fedcohort.flower.errors import TROUBLE
 from fedcohort.flower.history import ReplyHistory
 from fedcohort.flower.inner_strategy import InnerStrategy
+from fedcohort.flower.layouts import arrange_replies
 from fedcohort.flower.limits import ReplyRules
-from fedcohort.flower.verdicts import judge_evaluations, sender
+from fedcohort.flower.replies import EVALUATION_CHECKS, Reply
+from fedcohort.flower.text import printable
+from fedcohort.flower.verdicts import explain_examples, verdict_of_error
 
 log = logging.getLogger("flwr.fedcohort")
 
@@ -101,3 +104,60 @@ class Evaluation:
                 "round %d: the strategy cannot average the evaluations: %s", server_round, error
             )
         return metrics, left_out, error
+
+
+def judge_evaluations(
+    replies: Sequence[Message],
+    rules: ReplyRules,
+    client_names: Mapping[str, str],
+    history: ReplyHistory | None = None,
+) -> tuple[list[Message], list[str]]:
+    """Return the evaluations that can be averaged, and a complaint for each of the others.
+
+    Only metrics and configurations of an evaluation are handed on.
+
+    Args:
+        replies: Replies to the evaluation messages.
+        rules: Limits and metric names.
+        client_names: Name of the client by message id. It is needed because Flower answers for
+            silent nodes in its own name.
+        history: What earlier rounds taught; this round is added to it.
+    """
+    history = history or ReplyHistory()
+    valid = {}
+    examples = {}
+    complaints = []
+    for position, reply in enumerate(replies):
+        try:
+            if reply.has_error():
+                raise ValueError(verdict_of_error(reply.error).reason)
+            checked = Reply(reply.content, rules)
+            for check in EVALUATION_CHECKS:
+                check(checked)
+            checked.rewrite()
+        except Exception as error:  # a client may send anything, and must not end the run
+            complaints.append(f"client {sender(reply, client_names)}: {printable(str(error))}")
+        else:
+            reply.content = checked.content
+            valid[position] = reply
+            examples[position] = checked.examples
+
+    by_client = {}
+    for position, number in examples.items():
+        by_client[sender(valid[position], client_names)] = number
+    bound = history.evaluation_examples.bound(rules.limits.examples_factor, by_client)
+    history.evaluation_examples.add(by_client, bound)
+    for position, number in examples.items():
+        if number > bound:
+            client = sender(valid.pop(position), client_names)
+            complaints.append(f"client {client}: {explain_examples(rules, number, bound)}")
+
+    for position in arrange_replies(valid, history.evaluation):
+        reply = valid.pop(position)
+        complaints.append(f"client {sender(reply, client_names)}: odd records")
+    return list(valid.values()), complaints
+
+
+def sender(reply: Message, client_names: Mapping[str, str]) -> str:
+    """Return the name of the client that a reply comes from."""
+    return client_names.get(reply.metadata.reply_to_message_id, "?")

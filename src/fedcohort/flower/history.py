@@ -21,7 +21,7 @@ class RecentMedian:
     def __init__(self) -> None:
         self.values: dict[str, float] = {}
 
-    def bound(self, factor: float, values: Mapping[str, float]) -> float:
+    def bound(self, factor: float, values: Mapping[str, float], least: float = 0.0) -> float:
         """Return a multiple of the median, infinite if too few clients have one.
 
         If all clients begin to take larger steps together, the median of this round is larger than
@@ -30,15 +30,16 @@ class RecentMedian:
         Args:
             factor: The multiple.
             values: The values of this round by client.
+            least: A smaller median counts as this one.
         """
-        medians = [0.0]
+        medians = []
         for known in (self.values, values):
             if len(known) >= LEAST_CLIENTS:
                 medians.append(median_low(known.values()))
-        largest = max(medians)
-        if largest == 0 or factor == inf:
+        if not medians or factor == inf:
             return inf
-        return factor * largest
+        largest = max(least, *medians)
+        return inf if largest == 0 else factor * largest
 
     def add(self, values: Mapping[str, float], bound: float) -> None:
         """Remember the values of a round; those beyond the bound as the bound.
@@ -70,6 +71,8 @@ class ReplyHistory:
         evaluation: The usual layout of evaluation replies.
         norms: Distances of returned models from the model sent.
         examples: Declared numbers of examples.
+        losses: Absolute values of reported losses.
+        evaluation_examples: Numbers of examples that were declared with evaluations.
         evaluation_rests: Who is not asked to evaluate for a while.
     """
 
@@ -78,6 +81,8 @@ class ReplyHistory:
         self.evaluation = UsualLayout()
         self.norms = RecentMedian()
         self.examples = RecentMedian()
+        self.losses = RecentMedian()
+        self.evaluation_examples = RecentMedian()
         self.evaluation_rests = BackOff()
 
     def state_dict(self) -> dict[str, Any]:

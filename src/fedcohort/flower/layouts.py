@@ -8,10 +8,11 @@ what is usual.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from flwr.app import MetricRecord, RecordDict
+from flwr.app import Message, MetricRecord, RecordDict
 
+Key = TypeVar("Key")
 SINGLE = -1  # the length of a metric that is one number, not a list
 
 
@@ -96,6 +97,21 @@ class UsualLayout:
         if state:
             lengths = zip(map(str, state["names"]), map(int, state["lengths"]), strict=True)
             self.usual = Layout(str(state["arrays"]), str(state["metrics"]), tuple(lengths))
+
+
+def arrange_replies(replies: dict[Key, Message], usual: UsualLayout) -> list[Key]:
+    """Give all replies one layout; return the keys of those that do not have the usual one."""
+    if not replies:
+        return []
+    layouts = {key: layout_of(reply.content) for key, reply in replies.items()}
+    wanted = usual.choose(list(layouts.values()))
+    if wanted is not None:
+        return [key for key, layout in layouts.items() if layout != wanted]
+
+    common = common_layout(layouts.values())
+    for reply in replies.values():
+        reply.content = arrange(reply.content, common)
+    return []
 
 
 def common_layout(layouts: Iterable[Layout]) -> Layout:

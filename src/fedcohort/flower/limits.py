@@ -13,7 +13,7 @@ class Limits:
     The arrays of a reply need no bound of their own: they must have exactly the names, the types,
     the shapes and the bytes of the model that was sent.
 
-    Two bounds follow what clients returned: the median over the clients that were last accepted,
+    Three bounds follow what clients returned: the median over the clients that were last accepted,
     or over the replies of the round if that is larger, times a factor. Fewer than three clients
     define no median. `inf` switches such a bound off.
 
@@ -23,7 +23,11 @@ class Limits:
         max_norm: Largest Euclidean distance of the returned model from the model sent.
         norm_factor: Largest distance as a multiple of the median distance. Arrays of whole
             numbers, such as counters, are left out here.
-        examples_factor: Largest number of examples as a multiple of the median number.
+        examples_factor: Largest number of examples as a multiple of the median number. It holds
+            for evaluations, too, with the median of their own.
+        max_loss: Largest absolute value of the loss that the selector ranks clients by.
+        loss_factor: The same as a multiple of the median absolute value, which counts as at least
+            1: where most losses are nearly 0, honest clients can be far above the median.
         most_metrics: Largest number of metric values in a reply; a list counts with its length.
         most_config_bytes: Largest size of all configurations in a reply.
         longest_name: Largest number of characters in the name of a record or a metric.
@@ -42,6 +46,8 @@ class Limits:
     max_norm: float = inf
     norm_factor: float = 100.0
     examples_factor: float = 1000.0
+    max_loss: float = 1e15
+    loss_factor: float = 1000.0
     most_metrics: int = 1000
     most_config_bytes: int = 100_000
     longest_name: int = 200
@@ -57,6 +63,8 @@ class Limits:
         _check_above("max_norm", self.max_norm, 0)
         _check_above("norm_factor", self.norm_factor, 1)
         _check_above("examples_factor", self.examples_factor, 1)
+        check_positive("max_loss", self.max_loss)
+        _check_above("loss_factor", self.loss_factor, 1)
         check_int("most_metrics", self.most_metrics, 1)
         check_int("most_config_bytes", self.most_config_bytes, 0)
         check_int("longest_name", self.longest_name, 1)

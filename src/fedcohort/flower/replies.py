@@ -210,13 +210,16 @@ def check_metrics_finite(reply: Reply) -> None:
 
 
 def check_loss(reply: Reply) -> None:
-    """Check that the loss is one number, if the selector needs one."""
+    """Check that the loss is one number within the limits, if the selector needs one."""
     key = reply.rules.loss_key
     if key is None:
         return
     loss = reply.metrics.get(key)
     if loss is None or isinstance(loss, list):
         raise ValueError(f"metric {key!r} must be one number, got {quote(loss)}")
+    high = reply.rules.limits.max_loss
+    if not abs(loss) <= high:
+        raise ValueError(f"metric {key!r} must be between {-high:g} and {high:g}, got {loss:g}")
 
 
 def _count_bytes(record: ConfigRecord) -> int:

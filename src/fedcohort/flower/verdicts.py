@@ -8,12 +8,13 @@ from flwr.app import Error, Message
 from fedcohort.flower.errors import NOT_TAKEN, STOPPED, TROUBLE, UNREADABLE
 from fedcohort.flower.flwr_internals import CRASHED, NODE_GONE, UNDELIVERED
 from fedcohort.flower.history import RecentMedian, ReplyHistory
-from fedcohort.flower.layouts import UsualLayout, arrange, common_layout, layout_of
+from fedcohort.flower.layouts import UsualLayout, arrange_replies
 from fedcohort.flower.limits import ReplyRules
 from fedcohort.flower.models import Model, distance
-from fedcohort.flower.replies import EVALUATION_CHECKS, TRAINING_CHECKS, Reply
+from fedcohort.flower.replies import TRAINING_CHECKS, Reply
 from fedcohort.flower.text import describe_error, printable
 
+LEAST_LOSS = 1.0  # a smaller median says nothing: where most have learnt, others have not
 LONGEST_TAIL = 100_000  # characters of an error's text, in which its last line is looked for
 NO_ANSWER = "no answer by the deadline"
 ODD_LAYOUT = "its records are not those of the others"
@@ -94,6 +95,8 @@ def judge_training(
         verdicts[client] = verdict or judge_reply(reply, model, rules)
     _reject_far_models(verdicts, rules.limits.norm_factor, history.norms)
     _reject_many_examples(verdicts, rules, history.examples)
+    if rules.loss_key is not None:
+        _reject_large_losses(verdicts, rules, history.losses)
     _reject_odd_layouts(verdicts, history.training)
     return list(verdicts.values())
 
@@ -143,18 +146,40 @@ def _reject_many_examples(
     verdicts: dict[str, Verdict], rules: ReplyRules, examples: RecentMedian
 ) -> None:
     """Reject clients that declare many times as many examples as the median client."""
-    factor = rules.limits.examples_factor
 
     def measure(verdict: Verdict) -> float:
         return verdict.examples
 
     def explain(number: float, bound: float) -> str:
+        return explain_examples(rules, number, bound)
+
+    _reject_large(verdicts, measure, rules.limits.examples_factor, examples, explain)
+
+
+def explain_examples(rules: ReplyRules, number: float, bound: float) -> str:
+    """Return why so many examples do not count."""
+    return (
+        f"{rules.examples_key!r} must be at most {rules.limits.examples_factor:g} times the "
+        f"median, {bound:g}, got {number:g}"
+    )
+
+
+def _reject_large_losses(
+    verdicts: dict[str, Verdict], rules: ReplyRules, losses: RecentMedian
+) -> None:
+    """Reject clients whose loss is many times as large as that of the median client."""
+    factor = rules.limits.loss_factor
+
+    def measure(verdict: Verdict) -> float:
+        return abs(verdict.loss)
+
+    def explain(loss: float, bound: float) -> str:
         return (
-            f"{rules.examples_key!r} must be at most {factor:g} times the median, {bound:g}, "
-            f"got {number:g}"
+            f"{rules.loss_key!r} must be at most {factor:g} times the median, {bound:g}, "
+            f"got {loss:g}"
         )
 
-    _reject_large(verdicts, measure, factor, examples, explain)
+    _reject_large(verdicts, measure, factor, losses, explain, least=LEAST_LOSS)
 
 
 def _reject_large(
@@ -163,6 +188,7 @@ def _reject_large(
     factor: float,
     recent: RecentMedian,
     explain: Callable[[float, float], str],
+    least: float = 0.0,
 ) -> None:
     """Reject replies beyond a multiple of the median; a value at the bound is accepted."""
     values = {}
@@ -170,7 +196,7 @@ def _reject_large(
         if verdict.status == "arrived":
             values[client] = measure(verdict)
 
-    bound = recent.bound(factor, values)
+    bound = recent.bound(factor, values, least)
     recent.add(values, bound)
     for client, value in values.items():
         if value > bound:
@@ -186,23 +212,8 @@ def _reject_odd_layouts(verdicts: dict[str, Verdict], usual: UsualLayout) -> Non
     for client, verdict in verdicts.items():
         if verdict.reply:
             replies[client] = verdict.reply
-    for client in _arrange_replies(replies, usual):
+    for client in arrange_replies(replies, usual):
         verdicts[client] = rejected(ODD_LAYOUT)
-
-
-def _arrange_replies(replies: dict[str, Message], usual: UsualLayout) -> list[str]:
-    """Give all replies one layout; return the keys of those that do not have the usual one."""
-    if not replies:
-        return []
-    layouts = {key: layout_of(reply.content) for key, reply in replies.items()}
-    wanted = usual.choose(list(layouts.values()))
-    if wanted is not None:
-        return [key for key, layout in layouts.items() if layout != wanted]
-
-    common = common_layout(layouts.values())
-    for reply in replies.values():
-        reply.content = arrange(reply.content, common)
-    return []
 
 
 def verdict_of_error(error: Error) -> Verdict:
@@ -231,48 +242,3 @@ def error_reason(error: Error) -> str:
     if not lines:
         return f"error {error.code}"
     return printable(lines[-1])
-
-
-def judge_evaluations(
-    replies: Sequence[Message],
-    rules: ReplyRules,
-    client_names: Mapping[str, str],
-    history: ReplyHistory | None = None,
-) -> tuple[list[Message], list[str]]:
-    """Return the evaluations that can be averaged, and a complaint for each of the others.
-
-    Only metrics and configurations of an evaluation are handed on.
-
-    Args:
-        replies: Replies to the evaluation messages.
-        rules: Limits and metric names.
-        client_names: Name of the client by message id. It is needed because Flower answers for
-            silent nodes in its own name.
-        history: What earlier rounds taught; this round is added to it.
-    """
-    history = history or ReplyHistory()
-    valid = {}
-    complaints = []
-    for number, reply in enumerate(replies):
-        try:
-            if reply.has_error():
-                raise ValueError(verdict_of_error(reply.error).reason)
-            checked = Reply(reply.content, rules)
-            for check in EVALUATION_CHECKS:
-                check(checked)
-            checked.rewrite()
-        except Exception as error:  # a client may send anything, and must not end the run
-            complaints.append(f"client {sender(reply, client_names)}: {printable(str(error))}")
-        else:
-            reply.content = checked.content
-            valid[str(number)] = reply
-
-    for position in _arrange_replies(valid, history.evaluation):
-        reply = valid.pop(position)
-        complaints.append(f"client {sender(reply, client_names)}: odd records")
-    return list(valid.values()), complaints
-
-
-def sender(reply: Message, client_names: Mapping[str, str]) -> str:
-    """Return the name of the client that a reply comes from."""
-    return client_names.get(reply.metadata.reply_to_message_id, "?")
