@@ -160,6 +160,12 @@ def test_the_cohort_size_of_a_selector_of_ones_own_cannot_be_another(clock):
     assert CohortStrategy(FedAvg(), E3CS(5, 2, rng=0), 2).options.cohort_size == 2
 
 
+def test_a_selector_of_ones_own_cannot_know_more_clients_than_are_announced():
+    with pytest.raises(ValueError, match="num_clients must be at least the selector's, 5, got 4"):
+        CohortStrategy(FedAvg(), E3CS(5, 2, rng=0), num_clients=4)
+    assert CohortStrategy(FedAvg(), E3CS(5, 2, rng=0), num_clients=5).options.num_clients == 5
+
+
 def test_as_many_clients_join_a_selector_as_it_lacks():
     own = E3CS(3, 2, rng=0)
     built = build_selector(own, num_clients=7, cohort_size=2, seed=0, horizon=5)

@@ -133,12 +133,22 @@ def resolve_cohort_size(selector: str | Selector, cohort_size: int | None) -> in
 def resolve_num_clients(
     selector: str | Selector, num_clients: int | None, cohort_size: int
 ) -> int | None:
-    """Return the announced number of clients; None if only the connected clients count."""
+    """Return the announced number of clients; None if only the connected clients count.
+
+    Raises:
+        ValueError: If there are fewer than a cohort, or than the selector knows.
+    """
     if num_clients is None and not isinstance(selector, str):
         num_clients = selector.num_clients
     if num_clients is None:
         return None
-    return check_int("num_clients", num_clients, cohort_size)
+    num_clients = check_int("num_clients", num_clients, cohort_size)
+    if not isinstance(selector, str) and num_clients < selector.num_clients:
+        raise ValueError(
+            f"num_clients must be at least the selector's, {selector.num_clients}, "
+            f"got {num_clients}"
+        )
+    return num_clients
 
 
 def build_selector(
