@@ -98,6 +98,57 @@ def test_flags_are_averaged_and_rounded():
     assert paper(model, trained, np.array([0.25]))["on"].tolist() == [True, True, False, False]
 
 
+def test_a_flag_that_moves_beyond_its_range_stays_at_its_end():
+    # False + 3 and True - 3.
+    model, trained = {"on": np.array([False, True])}, [{"on": np.array([True, False])}]
+    assert paper(model, trained, np.array([3.0]))["on"].tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "mine", "theirs", "weight", "number"),
+    [
+        (np.uint8, 250, 255, 3.0, 265),
+        (np.uint8, 5, 0, 3.0, -10),
+        (np.int8, -100, -120, 2.0, -140),
+        (np.int64, 0, 2**62, 3.0, 3 * 2**62),
+        (np.uint64, 2**63, 0, 2.0, -(2**63)),
+    ],
+)
+def test_a_whole_number_that_leaves_its_type_is_an_error(dtype, mine, theirs, weight, number):
+    assert mine + weight * (theirs - mine) == number
+    with pytest.raises(ValueError, match="do not fit into"):
+        paper(
+            {"n": np.array([mine], dtype)}, [{"n": np.array([theirs], dtype)}], np.array([weight])
+        )
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+@pytest.mark.parametrize(
+    ("dtype", "mine", "theirs", "weight", "number"),
+    [
+        (np.uint8, 250, 255, 1.0, 255),
+        (np.int64, 2**63 - 1, 2**63 - 1, 0.5, 2**63 - 1),
+        (np.int64, 2**63 - 1, 2**63 - 1 - 2**12, 1.0, 2**63 - 1 - 2**12),
+        (np.uint64, 2**64 - 1, 2**64 - 1, 0.5, 2**64 - 1),
+        (np.uint64, 2**63, 2**63 - 6, 0.5, 2**63 - 3),
+    ],
+)
+def test_whole_numbers_at_the_end_of_their_type_stay_exact(
+    dtype, mine, theirs, weight, number, shape
+):
+    sent, returned = (np.full(shape, value, dtype) for value in (mine, theirs))
+    new = paper({"n": sent}, [{"n": returned}], np.array([weight]))["n"]
+    assert (new.dtype, new.shape) == (dtype, shape)
+    assert int(new.item()) == number
+
+
+def test_half_of_a_very_long_way_is_taken_and_does_not_wrap_around():
+    # From -10 half way to 2**63 - 1 is 2**62 - 5.5; floats there are 512 apart.
+    far = {"n": np.array([2**63 - 1])}
+    new = paper({"n": np.array([-10])}, [far], np.array([0.5]))["n"]
+    assert abs(int(new[0]) - (2**62 - 5)) <= 512
+
+
 @pytest.mark.parametrize(
     ("dtype", "one", "other", "mean"), [(np.uint64, 7, 3, 5), (np.complex64, 2j, 4 + 0j, 2 + 1j)]
 )

@@ -5,9 +5,10 @@ from math import nan
 
 import numpy as np
 import pytest
-from fakes import Killed, federation, learner, record
+from fakes import Killed, federation, learner, record, returned, round_of
+from flwr.app import Error
 from flwr.serverapp.strategy import FedAvg
-from helpers import NO_TEST, assert_alike, cohort_strategy, fails, initial, play
+from helpers import NO_TEST, assert_alike, cohort_strategy, fails, initial, journal, play
 
 from fedcohort.flower.cohorts import AnsweredCohort
 from fedcohort.flower.server_rule import ServerRule, describe_arrivals
@@ -256,3 +257,28 @@ def test_rules_equal_averaging_when_everybody_returns_in_the_first_round(clock, 
         models.append(strategy.start(federation(clock, 3), initial(), num_rounds=1).arrays)
     for array in ("w", "b"):
         np.testing.assert_allclose(models[1][array].numpy(), models[0][array].numpy(), rtol=1e-12)
+
+
+def test_a_client_whose_whole_numbers_leave_their_type_is_rejected_and_the_run_goes_on(
+    clock, tmp_path
+):
+    """Client 1 fails in round 1. In round 2 its weight is 0.97 * 2 by FedAU: 250 + 5 * 1.94."""
+    grid = federation(clock, 2)
+
+    def train(message, number, pixel, examples):
+        if second_fails_first(number, round_of(message)):
+            return Error(2, "broken")
+        model = record(pixel=np.array([pixel], np.uint8))
+        return returned(model, {"num-examples": examples})
+
+    grid.clients[100].train = partial(train, number=0, pixel=250, examples=30)
+    grid.clients[101].train = partial(train, number=1, pixel=255, examples=970)
+    strategy = cohort_strategy(cohort_size=2, aggregation="fedau", folder=tmp_path)
+    result = strategy.start(grid, record(pixel=np.array([250], np.uint8)), num_rounds=2)
+
+    assert result.arrays["pixel"].numpy().tolist() == [250]
+    first, second = journal(tmp_path)[1]["asked"]
+    assert first["status"] == "arrived"
+    assert second["reason"] == (
+        "the strategy cannot aggregate it: ValueError: numbers up to 260 do not fit into uint8"
+    )

@@ -206,6 +206,20 @@ MUTANTS = (
         ("tests/flower/test_verdicts.py",),
     ),
     Mutant(
+        "whole numbers of a model wrap around",
+        "flower/aggregation.py",
+        "checked = cast_array(current.dtype, np.where(steps == 0, 0.0, moved))",
+        "checked = np.where(steps == 0, 0.0, moved).astype(current.dtype)",
+        ("tests/flower/test_aggregation.py",),
+    ),
+    Mutant(
+        "a selector may know more clients than are announced",
+        "flower/selection.py",
+        "num_clients < selector.num_clients:\n        raise",
+        "num_clients < 0:\n        raise",
+        ("tests/flower/test_selection.py",),
+    ),
+    Mutant(
         "a private strategy is tried on fewer replies",
         "flower/aggregator.py",
         "kept = [] if is_private else find_working_subset(count, works)",

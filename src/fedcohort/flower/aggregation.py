@@ -9,6 +9,8 @@ import numpy.typing as npt
 from fedcohort.arrays import Floats
 from fedcohort.flower.models import Model, cast_array
 
+LARGEST_STEP = 2.0**62  # of whole numbers, up to which int64 does not wrap around
+
 
 def apply_weights(
     model: Model,
@@ -28,16 +30,17 @@ def apply_weights(
 
     Returns:
         The new model, in the types of the current one. Whole numbers are rounded.
+
+    Raises:
+        ValueError: If a whole number does not fit into its type.
     """
     divisor = sum_of_weights(weights, normalises)
     new = {}
     for name, current in model.items():
-        exact = _exact_type(current)
         change = np.asarray(_step(name, model, trained, weights) / divisor)
         if remembered is not None:
             change = change + remembered[name]
-        moved = current.astype(exact) + cast_array(exact, change)
-        new[name] = np.asarray(moved).astype(current.dtype)
+        new[name] = _move(current, change)
     return new
 
 
@@ -50,18 +53,44 @@ def sum_of_weights(weights: Floats, normalises: bool) -> float:
 def _step(name: str, model: Model, trained: Sequence[Model], weights: Floats) -> npt.NDArray[Any]:
     """Return the sum of weight_i (Theta_i - Theta) for one array of the model."""
     current = model[name]
-    exact = _exact_type(current)
-    step = np.zeros(current.shape, dtype=np.result_type(exact, np.float64))
+    step = np.zeros(current.shape, dtype=np.result_type(current.dtype, np.float64))
     for other, weight in zip(trained, weights, strict=True):
-        step += weight * (other[name].astype(exact) - current.astype(exact))
+        step += weight * _difference(other[name], current)
     return step
 
 
-def _exact_type(array: npt.NDArray[Any]) -> np.dtype[Any]:
-    """Return the type in which differences are exact enough: int64 for whole numbers."""
-    if np.issubdtype(array.dtype, np.inexact):
-        return np.result_type(array, np.float64)
-    return np.dtype(np.int64)
+def _difference(other: npt.NDArray[Any], current: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return other - current in double precision, and exact for whole numbers that are close."""
+    precise = np.result_type(current.dtype, np.float64)
+    difference = np.asarray(other.astype(precise) - current.astype(precise))
+    if np.issubdtype(current.dtype, np.inexact):
+        return difference
+    exact = other.astype(np.int64) - current.astype(np.int64)  # may wrap around beyond LARGEST_STEP
+    return np.where(np.abs(difference) < LARGEST_STEP, exact, difference)
+
+
+def _move(current: npt.NDArray[Any], change: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return an array moved by a change, in its own type; whole numbers are rounded.
+
+    Raises:
+        ValueError: If a whole number does not fit into its type.
+    """
+    precise = np.result_type(current.dtype, np.float64)
+    moved = np.asarray(current.astype(precise) + change)
+    if np.issubdtype(current.dtype, np.inexact):
+        return moved.astype(current.dtype)
+    if not np.isfinite(moved).all():
+        raise ValueError("the aggregated whole numbers are not finite")
+    if current.dtype == np.bool_:
+        return moved > 0.5
+
+    # The range is checked in floats, where nothing wraps around. Floats are not exact for large
+    # numbers, so what stays is not checked, and small steps are added as whole numbers.
+    steps = np.asarray(np.rint(change))
+    checked = cast_array(current.dtype, np.where(steps == 0, 0.0, moved))
+    is_small = np.abs(steps) < LARGEST_STEP
+    exact = current.astype(np.int64) + np.where(is_small, steps, 0.0).astype(np.int64)
+    return np.where(is_small, exact.astype(current.dtype), checked)
 
 
 def data_shares(declared: Sequence[float | None]) -> Floats:
