@@ -151,10 +151,24 @@ MUTANTS = (
     ),
     Mutant(
         "the last message alone bounds the size of replies",
-        "flower/puller.py",
-        "        largest = max(largest, size)",
-        "        largest = size",
+        "flower/downloads.py",
+        "most_bytes = max(most_bytes, model.bytes)",
+        "most_bytes = model.bytes",
         ("tests/flower/test_reply_sizes.py", "tests/flower/test_puller.py"),
+    ),
+    Mutant(
+        "a download goes on that nobody waits for",
+        "flower/downloads.py",
+        "            if self.is_cancelled:",
+        "            if False:",
+        ("tests/flower/test_reply_sizes.py",),
+    ),
+    Mutant(
+        "a reply may have any number of parts",
+        "flower/downloads.py",
+        'self._check_size(len(self.announcement.object_ids), self.largest.parts, "parts")',
+        "pass",
+        ("tests/flower/test_reply_sizes.py",),
     ),
     Mutant(
         "the largest integer and one fits",

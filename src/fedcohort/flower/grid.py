@@ -10,11 +10,12 @@ from flwr.serverapp import Grid
 
 from fedcohort.checks import check_positive
 from fedcohort.early_stop import stop_margin
+from fedcohort.flower.downloads import largest_reply
 from fedcohort.flower.errors import NOT_TAKEN, TROUBLE, UNREADABLE, error_reply
 from fedcohort.flower.flwr_internals import UNDELIVERED, check_flower
 from fedcohort.flower.forwarding import ForwardingGrid
 from fedcohort.flower.late import LateReplies
-from fedcohort.flower.puller import Failure, Puller, most_reply_bytes
+from fedcohort.flower.puller import Failure, Puller
 from fedcohort.flower.superlink import SuperLink, SuperLinkTrouble
 from fedcohort.flower.workers import Workers
 
@@ -108,11 +109,11 @@ class DeadlineGrid(ForwardingGrid):
             if seconds is not None:
                 message.metadata.ttl = seconds
 
-        most_bytes = most_reply_bytes(sent)
+        largest = largest_reply(sent)
         self.superlink.forget_troubles()
         waiting, replies = self._push(sent, end)
         pushed_at = monotonic()
-        puller = Puller(self.superlink, self._downloaders, most_bytes)
+        puller = Puller(self.superlink, self._downloaders, largest)
         replies += self._pull_until(start, end, waiting, puller, has_enough)
         if waiting and has_enough is not None and has_enough(replies):
             self.late.add(waiting.values(), puller, end)
@@ -132,6 +133,7 @@ class DeadlineGrid(ForwardingGrid):
                 replies += self._pull(waiting.keys() & expired, waiting, puller, end + LAST_CHANCE)
         self._remove_leftovers(puller)
         self._leftovers |= waiting.keys() - puller.downloads.keys()
+        puller.cancel(list(puller.downloads))
         if not self.troubles:
             return replies
 

@@ -140,6 +140,7 @@ class LateReplies:
             error = Error(failure.code, failure.reason)
             self._note(exchange, message_id, 0.0, error)
         if monotonic() > exchange.end + LAST_CHANCE:
+            exchange.puller.cancel(list(exchange.puller.downloads))
             for message_id in list(exchange.nodes):
                 self._note(exchange, message_id, 0.0, Error(EXPIRED, "no answer"))
 

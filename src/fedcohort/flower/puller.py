@@ -13,30 +13,23 @@ from time import monotonic
 from typing import NamedTuple
 
 from flwr.app import Message
-from flwr.serverapp import Grid
 
+from fedcohort.flower.downloads import SMALL_REPLY, Download, ReplySize
 from fedcohort.flower.errors import UNREADABLE
 from fedcohort.flower.flwr_internals import (
     EXPIRED,
     UNREADABLE_ERRORS,
-    Announcement,
     MissingPart,
     confirm_received,
-    count_array_bytes,
     is_over_network,
     is_transient,
     pull_announcements,
-    pull_object,
-    read_reply,
     undelivered_messages,
 )
 from fedcohort.flower.superlink import SuperLink
-from fedcohort.flower.text import describe_error
-from fedcohort.flower.workers import Job, Workers
+from fedcohort.flower.workers import Workers
 
 PATIENCE = 0.1  # seconds that one pull waits for the threads
-SMALL_REPLY = 1_000_000  # bytes of a reply beside the model: metrics, configurations, names
-PART_BYTES = 64  # of the id of a part, which a reply holds at least for each
 CLEANING = 1.0  # seconds to wait until the messages that no node fetched are removed
 
 
@@ -47,83 +40,19 @@ class Failure(NamedTuple):
     reason: str
 
 
-class Download:
-    """One reply on its way: the parts that have come so far.
-
-    Args:
-        grid: The grid to download from.
-        announcement: The reply that was announced.
-        most_bytes: Largest size of the reply.
-    """
-
-    def __init__(self, grid: Grid, announcement: Announcement, most_bytes: int) -> None:
-        self.grid = grid
-        self.announcement = announcement
-        self.most_bytes = most_bytes
-        self.contents: dict[str, bytes] = {}
-        self.job: Job[Message | None] | None = None
-
-    def fetch(self) -> Message | None:
-        """Fetch the parts that are uploaded; return the reply once it is complete.
-
-        Raises:
-            ValueError: If the reply is too large, as soon as that is known, or cannot be read.
-        """
-        self._check_size(PART_BYTES * len(self.announcement.object_ids))
-        for object_id in self.announcement.object_ids:
-            if object_id in self.contents:
-                continue
-            content = pull_object(self.grid, object_id)
-            if content is None:
-                return None
-            self.contents[object_id] = content
-            self._check_size(sum(map(len, self.contents.values())))
-        confirm_received(self.grid, self.announcement.message_id)
-
-        try:
-            self._check_size(count_array_bytes(self.contents))
-            reply = read_reply(self.announcement, self.contents)
-        except Exception as error:  # the parts are here: whatever is wrong is wrong with them
-            raise ValueError(describe_error(error)) from None
-        # The client itself writes which message it answers.
-        if reply.metadata.reply_to_message_id != self.announcement.reply_to:
-            raise ValueError("it says that it is to another message")
-        return reply
-
-    def _check_size(self, size: int) -> None:
-        """Refuse a reply that is too large, and let the SuperLink drop it."""
-        if size <= self.most_bytes:
-            return
-        self.contents.clear()
-        confirm_received(self.grid, self.announcement.message_id)
-        raise ValueError(f"it has at least {size} bytes, more than {self.most_bytes}")
-
-
-def most_reply_bytes(messages: Iterable[Message]) -> int:
-    """Return how large replies to some messages may be: twice the model, and a little more."""
-    largest = 0
-    for message in messages:
-        size = 0
-        if message.has_content():
-            for record in message.content.array_records.values():
-                size += record.count_bytes()
-        largest = max(largest, size)
-    return 2 * largest + SMALL_REPLY
-
-
 class Puller:
     """Pulls the replies to some messages. An unfinished upload comes with a later call.
 
     Args:
         superlink: Makes the calls.
         downloaders: The threads that download.
-        most_bytes: Largest size of a reply; larger ones are not downloaded.
+        largest: Largest size of a reply; larger ones are not downloaded.
     """
 
     def __init__(
-        self, superlink: SuperLink, downloaders: Workers, most_bytes: int = SMALL_REPLY
+        self, superlink: SuperLink, downloaders: Workers, largest: ReplySize = SMALL_REPLY
     ) -> None:
-        self.most_bytes = most_bytes
+        self.largest = largest
         self.superlink = superlink
         self.grid = superlink.grid
         self.downloads: dict[str, Download] = {}  # by message id, of unfinished uploads
@@ -163,12 +92,22 @@ class Puller:
             )
             for announcement in announcements:
                 if announcement.reply_to in unannounced:
-                    download = Download(self.grid, announcement, self.most_bytes)
+                    download = Download(self.grid, announcement, self.largest)
                     self.downloads[announcement.reply_to] = download
 
         replies, failures = self._collect()
         self._remove_undelivered(replies)
         return replies, failures
+
+    def cancel(self, message_ids: Iterable[str]) -> None:
+        """Give up the unfinished downloads of the replies to some messages.
+
+        A thread that is at one stops before the next part, so that others can have it.
+        """
+        for message_id in message_ids:
+            download = self.downloads.pop(message_id, None)
+            if download is not None:
+                download.is_cancelled = True
 
     def _pull_at_once(self, message_ids: set[str], end: float) -> list[Message]:
         """Return the replies to these messages with one call, as the simulation engine allows."""
