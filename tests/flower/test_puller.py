@@ -176,6 +176,56 @@ def test_a_slow_answer_at_the_deadline_is_no_trouble(clock):
     assert verdict_of_error(reply.error).status == "lost"
 
 
+@pytest.mark.parametrize(
+    ("pulled_at", "statuses"),
+    [
+        (10.2, ["arrived", "lost"]),  # the reply was announced in time, and only once
+        (60.0, ["unknown", "unknown"]),  # nobody knows what was announced
+    ],
+)
+def test_the_answer_to_a_pull_that_was_given_up_counts_if_it_comes(clock, pulled_at, statuses):
+    """From 8.3 s of 10 s on, the pull that finds the reply hangs, and others wait for it."""
+    grid = remote(clock, answering(8.3), silent())
+    release = threading.Event()
+    pull = grid.PullMessages
+
+    def hang(request):
+        response = pull(request)
+        if len(response.messages_list) == 1:
+            release.wait(30)
+        return response
+
+    grid.PullMessages = hang
+    clock.after(pulled_at, release.set)
+    start = clock.now
+    written = messages(11, 12)
+    replies = by_message(written, DeadlineGrid(grid, 10.0).send_and_receive(written))
+    release.set()
+    assert clock.now - start <= 10.0 + 1.5
+    found = []
+    for reply in replies:
+        found.append(verdict_of_error(reply.error).status if reply.has_error() else "arrived")
+    assert found == statuses
+
+
+def test_a_client_is_lost_though_the_pull_that_says_so_was_given_up(clock):
+    """From 9 s of 10 s on a pull hangs; then it finds that the message has expired."""
+    grid, written, start = remote(clock, silent()), messages(11), clock.now
+    release = threading.Event()
+    pull = grid.PullMessages
+
+    def hang(request):
+        if clock.now - start >= 9.0:
+            release.wait(30)
+        return pull(request)
+
+    grid.PullMessages = hang
+    clock.after(10.2, release.set)
+    (reply,) = DeadlineGrid(grid, 10.0).send_and_receive(written)
+    release.set()
+    assert verdict_of_error(reply.error).status == "lost"
+
+
 def test_a_newcomer_that_has_answered_is_asked_in_the_next_round(clock):
     """A look between two rounds waits a moment for the names that are there."""
     grid, registry = remote(clock, FakeClient("a")), ClientRegistry()

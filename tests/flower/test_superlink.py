@@ -230,6 +230,7 @@ def verdicts_by_node(sent, replies):
         (4.5, 60.0, "lost"),  # the last pulls fail, but the one before was answered in time
         (1.0, 3.0, "lost"),  # the SuperLink answered afterwards
         (3.5, 60.0, "unknown"),  # no answer in the second in which clients stop
+        (3.5, 5.0, "unknown"),  # it answers the last pull, which finds no reply any more
         (0.0, 2.0, "unknown"),  # the message came late
     ],
 )
@@ -241,6 +242,34 @@ def test_silence_is_the_clients_failure_if_the_superlink_answered_when_it_could_
     sent = messages(1)
     replies = list(DeadlineGrid(grid, 5.0).send_and_receive(sent))
     assert verdicts_by_node(sent, replies) == {1: status_of_silence}
+
+
+@pytest.mark.parametrize("close_early", [True, False])
+@pytest.mark.parametrize(
+    ("away_until", "status_of_gone"),
+    [
+        (0.5, "lost"),  # the SuperLink answered long before the node was gone
+        (30.0, "unknown"),  # Flower saw no sign of life because it was away itself
+    ],
+)
+def test_a_node_that_is_gone_is_lost_unless_the_superlink_was_away_just_before(
+    clock, close_early, away_until, status_of_gone
+):
+    grid = grid_of(clock, answering(0.1), silent())
+    grid.trouble = between(clock, PASSING["reset"], 0.2, away_until)
+    clock.after(3.0, lambda: grid.leave(2))
+    sent = messages(1, 2)
+    replies = list(DeadlineGrid(grid, 60.0, close_early=close_early).send_and_receive(sent))
+    assert verdicts_by_node(sent, replies)[2] == status_of_gone
+
+
+def test_a_superlink_that_takes_no_message_does_not_count_as_there_for_earlier_answers(clock):
+    grid = grid_of(clock, answering(0.01))
+    on_time = DeadlineGrid(grid, 0.05)  # too short to try again
+    list(on_time.send_and_receive(messages(1)))
+    grid.trouble = lambda call: PASSING["refused"] if call == "push" else None
+    (reply,) = on_time.send_and_receive(messages(1))
+    assert verdict_of_error(reply.error).status == "unknown"
 
 
 def test_a_client_that_hangs_at_a_busy_superlink_is_lost_and_the_selector_learns(clock, tmp_path):

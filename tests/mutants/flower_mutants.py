@@ -171,6 +171,27 @@ MUTANTS = (
         ("tests/flower/test_reply_sizes.py",),
     ),
     Mutant(
+        "the pull after the deadline shows that the SuperLink was there",
+        "flower/grid.py",
+        "or answered_at < closed_at - answer_time",
+        "or self._answered_at < closed_at - answer_time",
+        ("tests/flower/test_superlink.py",),
+    ),
+    Mutant(
+        "a round that closes early is compared with the deadline",
+        "flower/grid.py",
+        "closed_at = end if waiting else min(end, monotonic())",
+        "closed_at = end",
+        ("tests/flower/test_superlink.py",),
+    ),
+    Mutant(
+        "what a given-up pull announces is lost",
+        "flower/puller.py",
+        "for answered in [*given_up, inquiry]:",
+        "for answered in [inquiry]:",
+        ("tests/flower/test_puller.py",),
+    ),
+    Mutant(
         "the largest integer and one fits",
         "flower/models.py",
         "rounded.max() >= float(bounds.max) + 1",

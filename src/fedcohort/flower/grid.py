@@ -111,6 +111,7 @@ class DeadlineGrid(ForwardingGrid):
 
         largest = largest_reply(sent)
         self.superlink.forget_troubles()
+        self._answered_at = -inf
         waiting, replies = self._push(sent, end)
         pushed_at = monotonic()
         puller = Puller(self.superlink, self._downloaders, largest)
@@ -120,6 +121,10 @@ class DeadlineGrid(ForwardingGrid):
             self._remove_leftovers(puller)
             return replies
 
+        # The last pull below finds no reply any more, so it does not show that the SuperLink
+        # answered in time.
+        answered_at = self._answered_at
+        closed_at = end if waiting else min(end, monotonic())
         lasts_until_end = not self.close_early and end < inf
         if waiting or (sent and lasts_until_end):
             sleep(max(0.0, end - monotonic()) + 0.01)
@@ -140,7 +145,7 @@ class DeadlineGrid(ForwardingGrid):
         # Silence is the client's failure, unless the SuperLink brought its message late, did not
         # answer when the client's reply could be there, or broke off the download of it.
         answer_time = float(stop_margin(end - start))  # clients stop so long before the end
-        was_away = pushed_at > start + answer_time or self._answered_at < end - answer_time
+        was_away = pushed_at > start + answer_time or answered_at < closed_at - answer_time
         reason = f"the SuperLink had trouble: {self.troubles[0]}"
         return _excuse(sent if was_away else puller.interrupted(sent), replies, reason)
 

@@ -13,12 +13,14 @@ from time import monotonic
 from typing import NamedTuple
 
 from flwr.app import Message
+from flwr.serverapp import Grid
 
 from fedcohort.flower.downloads import SMALL_REPLY, Download, ReplySize
 from fedcohort.flower.errors import UNREADABLE
 from fedcohort.flower.flwr_internals import (
     EXPIRED,
     UNREADABLE_ERRORS,
+    Announcement,
     MissingPart,
     confirm_received,
     is_over_network,
@@ -26,7 +28,7 @@ from fedcohort.flower.flwr_internals import (
     pull_announcements,
     undelivered_messages,
 )
-from fedcohort.flower.superlink import SuperLink
+from fedcohort.flower.superlink import SuperLink, SuperLinkTrouble
 from fedcohort.flower.workers import Workers
 
 PATIENCE = 0.1  # seconds that one pull waits for the threads
@@ -38,6 +40,43 @@ class Failure(NamedTuple):
 
     code: int
     reason: str
+
+
+class Inquiry:
+    """A request for the announced replies to some messages.
+
+    Flower announces each reply only once. If nobody waits for the answer to a request any more, it
+    counts all the same when it comes.
+
+    Args:
+        grid: The grid to ask.
+        message_ids: The messages whose replies are asked for.
+
+    Attributes:
+        is_open: Whether the SuperLink is asked and has not answered yet.
+        announcements: What it answered.
+    """
+
+    def __init__(self, grid: Grid, message_ids: set[str]) -> None:
+        self.grid = grid
+        self.message_ids = message_ids
+        self.is_open = False
+        self.announcements: list[Announcement] = []
+
+    def make(self) -> None:
+        """Ask the SuperLink."""
+        self.is_open = True
+        try:
+            self.announcements = pull_announcements(self.grid, self.message_ids)
+        finally:
+            self.is_open = False
+
+    @property
+    def replied_ids(self) -> set[str]:
+        """The messages to which a reply was announced, or may be, as long as this is open."""
+        if self.is_open:
+            return self.message_ids
+        return {announcement.reply_to for announcement in self.announcements}
 
 
 class Puller:
@@ -57,11 +96,15 @@ class Puller:
         self.grid = superlink.grid
         self.downloads: dict[str, Download] = {}  # by message id, of unfinished uploads
         self._downloaders = downloaders
-        self._interrupted: set[str] = set()  # message ids whose downloads met trouble
+        self._inquiries: list[Inquiry] = []  # that were given up, the oldest first
+        self._interrupted: set[str] = set()  # message ids whose replies met trouble on their way
 
     def interrupted(self, messages: Iterable[Message]) -> list[Message]:
         """Return the messages whose replies the SuperLink could not hand out at some time."""
-        return [one for one in messages if one.metadata.message_id in self._interrupted]
+        interrupted = set(self._interrupted)
+        for inquiry in self._inquiries:
+            interrupted |= inquiry.replied_ids
+        return [one for one in messages if one.metadata.message_id in interrupted]
 
     def pull(self, message_ids: set[str], end: float) -> tuple[list[Message], dict[str, Failure]]:
         """Return the replies that have arrived, and why others cannot be read.
@@ -87,17 +130,32 @@ class Puller:
 
         unannounced = message_ids - self.downloads.keys()
         if unannounced:
-            announcements = self.superlink.call(
-                "pull replies", partial(pull_announcements, self.grid, unannounced), end
-            )
-            for announcement in announcements:
-                if announcement.reply_to in unannounced:
-                    download = Download(self.grid, announcement, self.largest)
-                    self.downloads[announcement.reply_to] = download
+            self._announce(unannounced, end)
 
         replies, failures = self._collect()
         self._remove_undelivered(replies)
         return replies, failures
+
+    def _announce(self, message_ids: set[str], end: float) -> None:
+        """Ask which replies are announced, and prepare to download them."""
+        inquiry = Inquiry(self.grid, message_ids)
+        try:
+            self.superlink.call("pull replies", inquiry.make, end)
+        except SuperLinkTrouble:
+            self._inquiries = [one for one in self._inquiries if one.replied_ids]
+            self._inquiries.append(inquiry)
+            raise
+
+        # The SuperLink has answered the last call, and so all calls before it.
+        given_up = self._inquiries
+        self._inquiries = []
+        for late in given_up:
+            self._interrupted |= late.replied_ids
+        for answered in [*given_up, inquiry]:
+            for announcement in answered.announcements:
+                reply_to = announcement.reply_to
+                if reply_to in message_ids and reply_to not in self.downloads:
+                    self.downloads[reply_to] = Download(self.grid, announcement, self.largest)
 
     def cancel(self, message_ids: Iterable[str]) -> None:
         """Give up the unfinished downloads of the replies to some messages.
@@ -144,6 +202,7 @@ class Puller:
             else:
                 if reply is not None:
                     replies.append(reply)
+                    self._interrupted.discard(message_id)
 
         for message_id in failures:
             del self.downloads[message_id]
