@@ -243,3 +243,41 @@ def test_names_that_take_long_do_not_hold_up_a_look(clock):
         registry.refresh(grid)
     release.set()
     assert clock.now - start <= 3 * 0.6
+
+
+def test_a_name_on_its_way_is_not_lost_when_the_next_look_is_through_a_wrapped_grid(clock):
+    """Flower announces the answer only once, to the first look; its upload then takes a second."""
+    grid, registry = remote(clock, FakeClient("a")), ClientRegistry()
+    hand_out = grid.PullObject
+    uploaded_at = clock.now + 2.0
+
+    def hand_out_later(request):
+        response = hand_out(request)
+        response.object_available = clock.now >= uploaded_at
+        return response
+
+    grid.PullObject = hand_out_later
+    wrapped = DeadlineGrid(grid, 5.0)
+    for look in (grid, grid, wrapped, grid, wrapped):
+        registry.refresh(look)
+        clock.sleep(1.0)
+    assert [client.name for client in registry.known] == ["a"]
+    assert len(grid.sent("query")) == 1
+
+
+def test_a_listing_that_hangs_is_not_begun_again_through_a_wrapped_grid(clock):
+    grid, registry = remote(clock), ClientRegistry()
+    release = threading.Event()
+    listings = []
+
+    def hang():
+        listings.append(clock.now)
+        release.wait(30)
+        return []
+
+    grid.get_nodes = hang
+    for look in (grid, DeadlineGrid(grid, 5.0), grid, DeadlineGrid(grid, 5.0)):
+        assert not registry.refresh(look, patience=0.1)
+    begun = len(listings)
+    release.set()
+    assert begun == 1

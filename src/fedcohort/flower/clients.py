@@ -151,7 +151,7 @@ class ClientRegistry:
         Raises:
             SuperLinkTrouble: If the SuperLink has trouble for longer than `patience` seconds.
         """
-        if self._superlink is None or self._superlink.grid is not grid:
+        if self._superlink is None or not self._superlink.reaches(grid):
             self._superlink = SuperLink(grid)
         self._refreshed_at = monotonic()
         self._listing = None  # an older listing must not count after a newer one

@@ -134,7 +134,7 @@ class NodeNames:
         """Read what has arrived; return whether the SuperLink could be asked."""
         if not self.queries:
             return True
-        if self._puller is None or self._puller.grid is not grid:
+        if self._puller is None or not self._puller.superlink.reaches(grid):
             self._puller = Puller(SuperLink(grid, uses_thread=False), self._downloaders)
         try:
             replies, failures = self._puller.pull(set(self.queries), end=monotonic())

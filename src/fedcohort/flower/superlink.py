@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from flwr.serverapp import Grid
 
-from fedcohort.flower.flwr_internals import is_over_network, is_transient
+from fedcohort.flower.flwr_internals import innermost_grid, is_over_network, is_transient
 from fedcohort.flower.workers import Job, Workers
 
 T = TypeVar("T")
@@ -51,6 +51,10 @@ class SuperLink:
         self._workers = Workers(1)
         self._abandoned: Job[Any] | None = None  # a call that nobody waits for any more
         self._was_in_trouble = False
+
+    def reaches(self, grid: Grid) -> bool:
+        """Return whether the calls go to the same grid of Flower as those of another grid."""
+        return innermost_grid(grid) is innermost_grid(self.grid)
 
     def call(self, purpose: str, function: Callable[[], T], end: float) -> T:
         """Return what a function returns that calls the grid; try again until the time is up.
