@@ -1,9 +1,11 @@
 """How nodes say which client they are."""
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 import pytest
 from fakes import FakeClient, FakeGrid, grid_with_names
+from flwr.app import Error
 from helpers import client_names, gather, refresh_often
 
 from fedcohort.flower.availability import wait_for_clients
@@ -23,6 +25,44 @@ def test_an_app_that_does_not_know_the_question_is_known_by_its_node(clock, logg
     )
     refresh_often(registry, grid, clock)
     assert len(grid.sent("query")) == 1  # and is not asked again
+
+
+@dataclass
+class BrokenAtFirst(FakeClient):
+    """Answers its first queries with an error, as Flower does for an app that does not run."""
+
+    code: int = 8
+    breaks: int = 1
+
+    def answer(self, message):
+        if message.metadata.message_type.startswith("query") and self.breaks:
+            self.breaks -= 1
+            return 0.05, Error(self.code, "Traceback\nImportError: no such module")
+        return super().answer(message)
+
+
+@pytest.mark.parametrize("code", [1, 8])
+def test_an_app_that_did_not_run_when_it_was_asked_is_asked_again(clock, logged, code):
+    """Client a is known, and restarts on node 2; its app fails once to load, or crashes."""
+    grid, registry = gather(clock, "a")
+    grid.leave(1)
+    grid.join(2, BrokenAtFirst("a", code=code))
+    refresh_often(registry, grid, clock)
+    assert client_names(registry) == ["a"]
+    assert registry.node(0) == 2
+    assert [message.metadata.dst_node_id for message in grid.sent("query")] == [1, 2, 2]
+    assert any(line.startswith("INFO: node 2 could not say which client it is") for line in logged)
+
+
+def test_an_app_that_crashes_again_and_again_is_asked_less_and_less_often(clock):
+    grid, registry, start = FakeGrid(clock), ClientRegistry(), clock.now
+    grid.join(1, BrokenAtFirst("a", breaks=1000))
+    while clock.now < start + 500.0:
+        registry.refresh(grid)
+        clock.sleep(1.0)
+    assert client_names(registry) == []
+    # at 0 s, at once again, and then after 60, 120 and 240 s
+    assert len(grid.sent("query")) == 5
 
 
 def test_a_client_without_a_name_is_known_by_its_node(clock):

@@ -281,3 +281,22 @@ def test_a_listing_that_hangs_is_not_begun_again_through_a_wrapped_grid(clock):
     begun = len(listings)
     release.set()
     assert begun == 1
+
+
+@pytest.mark.parametrize("is_dropped", [True, False])
+def test_a_node_whose_name_is_never_uploaded_is_asked_again(clock, is_dropped):
+    """The first answer lacks its parts: the SuperLink drops them, or waits for them for ever."""
+    grid, registry, start = remote(clock, FakeClient("a")), ClientRegistry(), clock.now
+    grid.missing = {11}
+    registry.refresh(grid)
+    clock.sleep(1.0)
+    registry.refresh(grid)
+    grid.missing = set()
+    if is_dropped:
+        grid.objects.clear()
+    while clock.now < start + 70.0:
+        registry.refresh(grid)
+        clock.sleep(5.0)
+    assert [client.name for client in registry.known] == ["a"]
+    assert len(grid.sent("query")) == 2
+    assert registry.node_names.queries == {}

@@ -150,6 +150,20 @@ MUTANTS = (
         ("tests/flower/test_identity.py",),
     ),
     Mutant(
+        "a client whose app crashes when it is asked becomes a new one",
+        "flower/identity.py",
+        "ASK_AGAIN = (*UNDELIVERED, NOT_LOADED, CRASHED)",
+        "ASK_AGAIN = UNDELIVERED",
+        ("tests/flower/test_identity.py",),
+    ),
+    Mutant(
+        "names on their way are lost when the grid is wrapped",
+        "flower/superlink.py",
+        "return innermost_grid(grid) is innermost_grid(self.grid)",
+        "return grid is self.grid",
+        ("tests/flower/test_puller.py",),
+    ),
+    Mutant(
         "the last message alone bounds the size of replies",
         "flower/downloads.py",
         "most_bytes = max(most_bytes, model.bytes)",

@@ -33,6 +33,7 @@ except ImportError as error:
     ) from None
 
 # Values of flwr.common.constant.ErrorCode.
+NOT_LOADED = 1
 EXPIRED = 3
 REPLY_EXPIRED = 4
 NODE_GONE = 5

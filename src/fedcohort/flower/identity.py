@@ -5,8 +5,9 @@ with `client-id` or `partition-id` of the node's configuration.
 
 All nodes are asked with one push, and all answers are read with one pull. Over the network both
 happen on a thread of their own, so that no round waits for them. A node that stays silent is asked
-again after one minute, two minutes, four minutes, and so on up to an hour. Of the many nodes of
-the simulation engine a few are asked, see `registration.py`.
+again after one minute, two minutes, four minutes, and so on up to an hour. So is a node whose app
+crashes, and one whose answer is never complete: a known client must not become a new one because
+of that. Of the many nodes of the simulation engine a few are asked, see `registration.py`.
 """
 
 import logging
@@ -15,12 +16,12 @@ from functools import partial
 from time import monotonic, sleep
 from typing import Any, NamedTuple
 
-from flwr.app import Message, MessageType, RecordDict
+from flwr.app import Error, Message, MessageType, RecordDict
 from flwr.serverapp import Grid
 
 from fedcohort.flower.client import IDENTITY
-from fedcohort.flower.flwr_internals import UNDELIVERED, is_over_network
-from fedcohort.flower.node_answers import name_in, properties_in
+from fedcohort.flower.flwr_internals import CRASHED, NOT_LOADED, UNDELIVERED, is_over_network
+from fedcohort.flower.node_answers import compare_clocks, name_in, properties_in
 from fedcohort.flower.puller import Puller
 from fedcohort.flower.registration import choose_probes, names_by_turn
 from fedcohort.flower.superlink import SuperLink, SuperLinkTrouble
@@ -34,10 +35,9 @@ QUERY_TTL = 60.0  # that a node has to answer
 LONGEST_SILENCE = 3600.0  # until a silent node is asked again
 CLOSING = 5.0  # that the end of a run waits for open queries
 
-CLOCK_DIFFERENCE = 5.0  # between the clocks of a client and the server that is worth a warning
-
 MOST_DOWNLOADS = 2  # threads that download answers at the same time
 MOST_LINES = 10  # about single nodes; more at once become one line
+ASK_AGAIN = (*UNDELIVERED, NOT_LOADED, CRASHED)  # errors after which a node is asked again
 
 
 class Query(NamedTuple):
@@ -141,11 +141,21 @@ class NodeNames:
         except SuperLinkTrouble:
             return False  # it is logged; the next look tries again
         for message_id, failure in failures.items():
-            self._leave_unnamed(self.queries.pop(message_id).node, failure.reason)
+            self._read_error(self.queries.pop(message_id).node, Error(*failure))
         for reply in replies:
             self._read_answer(reply)
+        self._give_up_uploads(self._puller)
         self._warn_of_silence()
         return True
+
+    def _give_up_uploads(self, puller: Puller) -> None:
+        """Count nodes as silent whose answers were announced, and are never complete."""
+        for message_id in puller.downloads.keys() & self.queries.keys():
+            query = self.queries[message_id]
+            if monotonic() - query.asked_at > QUERY_TTL:
+                puller.cancel([message_id])
+                del self.queries[message_id]
+                self._note_silence(query.node)
 
     def _ask_strangers(self, grid: Grid, nodes: Mapping[int, Any]) -> None:
         asked = {query.node for query in self.queries.values()}
@@ -206,12 +216,22 @@ class NodeNames:
         if not reply.has_error():
             self.names[query.node] = name_in(reply.content)
             self.properties[query.node] = properties_in(reply.content)
-            self.answer_times.append(monotonic() - query.asked_at)
-            self._compare_clocks(query, reply.metadata.created_at)
-        elif reply.error.code in UNDELIVERED:
-            self._note_silence(query.node)
+            elapsed = monotonic() - query.asked_at
+            self.answer_times.append(elapsed)
+            name = self.names[query.node] or str(query.node)
+            compare_clocks(name, query.created_at, elapsed, reply.metadata.created_at)
         else:
-            self._leave_unnamed(query.node, verdict_of_error(reply.error).reason)
+            self._read_error(query.node, reply.error)
+
+    def _read_error(self, node: int, error: Error) -> None:
+        """Ask a node again if it could not answer. An app that knows no such query has no name."""
+        reason = verdict_of_error(error).reason
+        if error.code not in ASK_AGAIN:
+            self._leave_unnamed(node, reason)
+            return
+        if error.code not in UNDELIVERED:
+            log.info("node %d could not say which client it is: %s", node, reason)
+        self._note_silence(node)
 
     def _note_silence(self, node: int) -> None:
         """Ask a silent node again, at first at once, then after longer and longer times."""
@@ -224,30 +244,6 @@ class NodeNames:
             pause = min(QUERY_TTL * 2.0 ** min(silences - 2, 10), LONGEST_SILENCE)
         self._ask_again_at[node] = monotonic() + pause
 
-    def _compare_clocks(self, query: Query, answered_at: float) -> None:
-        """Warn if a client's clock is ahead of the server's, or behind.
-
-        The client wrote its answer after the question and before now, by a clock like ours.
-        """
-        elapsed = monotonic() - query.asked_at
-        ahead = answered_at - (query.created_at + elapsed)
-        behind = query.created_at - answered_at
-        name = self.names[query.node] or str(query.node)
-        if ahead > CLOCK_DIFFERENCE:
-            log.warning(
-                "client %s has a clock that is at least %.0f s ahead of the server's: it has so "
-                "much less time in each round",
-                name,
-                ahead,
-            )
-        elif behind > CLOCK_DIFFERENCE:
-            log.warning(
-                "client %s has a clock that is at least %.0f s behind the server's: it stops so "
-                "much too late, and its answer is then lost",
-                name,
-                behind,
-            )
-
     def _warn_of_silence(self) -> None:
         """Log which nodes are not admitted because they do not answer, and why that may be."""
         silent = self._silent_nodes
@@ -258,8 +254,8 @@ class NodeNames:
         more = ", …" if len(silent) > MOST_LINES else ""
         log.warning(
             "%d nodes are not admitted, because they did not say within %g s which clients they "
-            "are (%s%s); either their app does not start, or their clock is more than %g s ahead "
-            "of the server's",
+            "are (%s%s); either their app does not start or crashes, or their clock is more than "
+            "%g s ahead of the server's",
             len(silent),
             QUERY_TTL,
             listed,
