@@ -139,7 +139,7 @@ def differences_to(reference: str, layout: Layout) -> dict[str, Difference]:
 
 
 def differences_from_first(first: str, layout: Layout) -> dict[str, Difference]:
-    """Return how far one that the values themselves chose, such as the highest, is from each other.
+    """Return how far one that the values chose, such as the highest, is from each other.
 
     Any scheme might have come first by chance, so p-values are corrected for all pairs.
 

@@ -136,7 +136,7 @@ def best_group(values: Values) -> list[Combination]:
 
 @cache
 def _range_limit(count: int, degrees: float) -> float:
-    """Return how far the highest and the lowest of equal means are apart in 5 % of cases at most.
+    """Return how far apart the extremes of equal means are in 5 % of cases at most.
 
     Args:
         count: Number of means.

@@ -71,7 +71,7 @@ def compare(more: BySeed, less: BySeed, is_told_apart: bool) -> str:
 
 
 def told_apart(first: str, values: ByScheme) -> set[str]:
-    """Return the schemes that the seeds can tell from the first of an order, such as the highest.
+    """Return the schemes that the seeds can tell from the first of an order.
 
     Seeds that agree exactly show no spread, so they decide nothing.
     """
