@@ -2,8 +2,9 @@
 
 import pytest
 from fakes import Killed, federation
-from helpers import assert_alike, fails, play
+from helpers import assert_alike, fails, journal, play
 
+from fedcohort.flower import checkpoint
 from fedcohort.lab.folder import load_checkpoint, save_checkpoint
 from fedcohort.lab.folder.flower import FLOWER_CHECKPOINT_PARTS
 
@@ -81,6 +82,24 @@ def test_a_cut_journal_is_refused_by_name(clock, folder):
         resume(clock, folder, rounds=6)
 
 
+def test_a_repaired_run_that_is_killed_before_a_checkpoint_writes_no_round_twice(
+    clock, folder, monkeypatch
+):
+    path = folder / "rounds.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([lines[0], b"garbage\n", *lines[2:]]))
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "save", kill)  # after the line of round 5
+        with pytest.raises(Killed):
+            resume(clock, folder, rounds=6, from_previous=True)
+    assert [row["round"] for row in journal(folder)] == [1, 3, 4, 5]
+
+    with pytest.raises(ValueError, match="must hold rounds 1 to 4, got 3 of them"):
+        resume(clock, folder, rounds=6)
+    resume(clock, folder, rounds=6, from_previous=True)
+    assert [row["round"] for row in journal(folder)] == [1, 3, 4, 5, 6]
+
+
 def test_the_one_before_is_only_asked_for_with_resume(clock, tmp_path):
     with pytest.raises(ValueError, match="resume must be true where from_previous is, got False"):
         play(federation(clock, 6, fails), tmp_path, from_previous=True)
@@ -95,7 +114,7 @@ def test_a_run_that_ended_before_its_first_round_may_be_started_again(clock, tmp
     assert_alike(play(federation(clock, 6, fails), tmp_path / "cut"), whole)
 
 
-def kill(message):
+def kill(*arguments):
     raise Killed
 
 

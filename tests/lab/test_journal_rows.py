@@ -67,3 +67,12 @@ def test_a_sound_journal_is_cut_after_the_rounds_that_are_done(tmp_path):
     assert [one["round"] for one in run_folder.load_journal(tmp_path)] == [1, 2]
     with pytest.raises(ValueError, match="must hold rounds 1 to 3, got 2 of them"):
         trim_journal(tmp_path, 3, repair=False)
+
+
+def test_the_line_of_an_unfinished_round_does_not_fill_a_gap(tmp_path):
+    """Three lines, but only rounds 1 and 3 are done: the line of round 4 would come twice."""
+    write(tmp_path, row(1), row(3), row(4))
+    with pytest.raises(ValueError, match="must hold rounds 1 to 3, got 2 of them"):
+        trim_journal(tmp_path, 3, repair=False)
+    trim_journal(tmp_path, 3, repair=True)
+    assert [one["round"] for one in run_folder.load_journal(tmp_path)] == [1, 3]
