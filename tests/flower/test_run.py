@@ -18,6 +18,7 @@ from flwr.serverapp.strategy import (
 from helpers import INITIAL, ROUNDS, assert_alike, fails, play
 
 from fedcohort.flower import CohortStrategy, checkpoint
+from fedcohort.flower.kept_metrics import FIELDS
 from fedcohort.selection.protocol import Cohort
 
 STRATEGIES = {
@@ -44,6 +45,16 @@ def killed_at(call, clock, folder, **options):
     return play(grid, folder, resume=True, **options)
 
 
+def evaluations(grid, folder, rounds=2, **options):
+    """Play some rounds; return the metrics of all evaluations by clients, rounded."""
+    strategy = CohortStrategy(
+        FedAvg(), "random", 3, deadline=5.0, wait=10.0, folder=folder, **options
+    )
+    result = strategy.start(grid, record(**INITIAL), num_rounds=rounds)
+    metrics = result.evaluate_metrics_clientapp
+    return {number: round(metrics[number]["accuracy"], 9) for number in metrics}
+
+
 def calls_of(clock, folder, **options):
     grid = federation(clock, 6, fails)
     outcome = play(grid, folder, **options)
@@ -56,6 +67,53 @@ def test_killed_at_any_call_the_run_ends_as_if_nothing_had_happened(clock, tmp_p
     whole, calls = calls_of(clock, tmp_path / "whole", aggregation=aggregation)
     for call in range(1, calls + 1, 1 if aggregation == "wrapped" else 7):
         assert_alike(killed_at(call, clock, tmp_path / str(call), aggregation=aggregation), whole)
+
+
+def test_killed_at_any_call_the_run_returns_the_evaluations_of_all_rounds(clock, tmp_path):
+    grid = federation(clock, 4)
+    # Accuracies 0, 0.1, 0.2 and 0.3, weighted by 1, 2, 3 and 4 examples: (0.2 + 0.6 + 1.2) / 10.
+    everything = {1: 0.2, 2: 0.2}
+    assert evaluations(grid, tmp_path / "whole") == everything
+    for call in range(1, grid.calls + 1):
+        dying = federation(clock, 4)
+        dying.dies_at_call = call
+        with pytest.raises(Killed):
+            evaluations(dying, tmp_path / str(call))
+        again = federation(clock, 4)
+        assert evaluations(again, tmp_path / str(call), resume=True) == everything
+        # The evaluation is saved: there is nothing left to ask.
+        idle = federation(clock, 4)
+        assert evaluations(idle, tmp_path / str(call), resume=True) == everything
+        assert idle.sent("evaluate") == []
+
+
+def test_a_round_that_nobody_evaluates_is_not_evaluated_again_and_again(clock, tmp_path):
+    def silent():
+        grid = federation(clock, 4)
+        for client in grid.clients.values():
+            client.evaluate = lambda message: None
+        return grid
+
+    assert evaluations(silent(), tmp_path, rounds=1) == {}
+    again = silent()
+    assert evaluations(again, tmp_path, rounds=1, resume=True) == {}
+    assert again.sent("evaluate") == []
+
+
+def test_an_evaluation_that_is_repeated_has_the_deadline_of_its_round(clock, tmp_path):
+    grid = federation(clock, 4)
+    options = {"deadline": lambda times: 2.0 + times.round, "selector": "random"}
+    for client in grid.clients.values():
+        client.evaluate = kill
+    with pytest.raises(Killed):
+        play(grid, tmp_path, **options)
+    again = federation(clock, 4)
+    play(again, tmp_path, resume=True, rounds=1, **options)
+    assert {message.metadata.ttl for message in again.sent("evaluate")} == {3.0}
+
+
+def kill(message):
+    raise Killed
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
@@ -197,7 +255,7 @@ def test_a_resumed_run_returns_the_metrics_of_all_rounds(clock, tmp_path):
                 n: {k: round(v, 9) for k, v in logged.items()}
                 for n, logged in getattr(result, kind).items()
             }
-            for kind in checkpoint.METRICS
+            for kind in FIELDS.values()
         ]
 
     whole = metrics(tmp_path / "whole", False, ROUNDS)

@@ -62,8 +62,8 @@ MUTANTS = (
     Mutant(
         "the last save of a run counts as a second checkpoint",
         "flower/update_memory.py",
-        "if server_round != self._saved_round:",
-        "if True:",
+        "if server_round == self._saved_round:",
+        "if False:",
         ("tests/flower/test_update_memory.py",),
     ),
     Mutant(

@@ -15,7 +15,13 @@ from fedcohort.files.paths import (
     locked,
 )
 from fedcohort.files.seal import sealed_write
-from fedcohort.files.state import load_state, read_plain_state, save_state
+from fedcohort.files.state import (
+    load_state,
+    pack_json,
+    read_plain_state,
+    save_state,
+    unpack_json,
+)
 from fedcohort.files.text import (
     parse_json,
     parse_json_lines,
@@ -43,6 +49,7 @@ __all__ = [
     "load_arrays",
     "load_state",
     "locked",
+    "pack_json",
     "parse_json",
     "parse_json_lines",
     "read_json_lines",
@@ -57,6 +64,7 @@ __all__ = [
     "sealed_write",
     "to_json_line",
     "to_toml",
+    "unpack_json",
     "write_bytes",
     "write_json",
     "write_sealed_text",

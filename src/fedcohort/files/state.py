@@ -72,6 +72,23 @@ def read_plain_state(path: Path) -> dict[str, Any]:
     return plain
 
 
+def pack_json(value: Any) -> npt.NDArray[np.uint8]:
+    """Return a plain value as the bytes of its JSON, for values that may grow.
+
+    Plain values of a state are in the header of its file, which may have 100 MB. Arrays are not.
+    """
+    return np.frombuffer(json.dumps(value).encode(), dtype=np.uint8)
+
+
+def unpack_json(packed: npt.NDArray[np.uint8]) -> Any:
+    """Return the value that `pack_json` was given.
+
+    Raises:
+        ValueError: If the bytes are no JSON.
+    """
+    return parse_json(packed.tobytes().decode())
+
+
 def _read(path: Path, with_arrays: bool) -> tuple[dict[str, Any], Arrays]:
     """Return the plain values and the arrays of a file that fits its seal."""
     from safetensors.numpy import load

@@ -12,15 +12,12 @@ from shutil import disk_usage
 from typing import Any
 
 import numpy as np
-from flwr.app import MetricRecord
-from flwr.serverapp.strategy import Result
 
 from fedcohort.flower.models import Model
 from fedcohort.lab import folder as run_folder
 
 CHECKPOINTS = 4  # two generations with what the strategy keeps, about as large as the model each
 SPARE_BYTES = 1_000_000  # for the journal and the rest
-METRICS = ("train_metrics_clientapp", "evaluate_metrics_clientapp", "evaluate_metrics_serverapp")
 
 
 def check_space(folder: Path, model: Model) -> None:
@@ -108,25 +105,6 @@ def check_same_run(folder: Path | None, state: dict[str, Any], about: dict[str, 
                 f"{name} must be as in the rounds before, {saved!r}, to resume {folder}, "
                 f"got {about.get(name)!r}"
             )
-
-
-def plain_metrics(result: Result) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return the metrics of all rounds so far as plain values."""
-    metrics = {}
-    for kind in METRICS:
-        records = getattr(result, kind)
-        metrics[kind] = {str(round): dict(record) for round, record in records.items()}
-    return metrics
-
-
-def restore_result(state: dict[str, Any]) -> Result:
-    """Return Flower's result object with the metrics of the rounds before."""
-    result = Result()
-    for kind, rounds in state.get("metrics", {}).items():
-        records = getattr(result, kind)
-        for round, metrics in rounds.items():
-            records[int(round)] = MetricRecord(metrics)
-    return result
 
 
 def _describe_arrays(model: Model) -> dict[str, str]:

@@ -17,6 +17,7 @@ from fedcohort.flower import checkpoint
 from fedcohort.flower.availability import gather_clients
 from fedcohort.flower.grid import DeadlineGrid, HasEnough
 from fedcohort.flower.journal import Journal, Totals, write_announcement
+from fedcohort.flower.kept_metrics import KeptMetrics
 from fedcohort.flower.models import model_from_record, record_from_model
 from fedcohort.flower.observers import Observers
 from fedcohort.flower.options import RunOptions
@@ -77,7 +78,7 @@ class Run:
         self.train_config = train_config
         self.evaluate_config = evaluate_config
         self.evaluate_fn = evaluate_fn
-        self.result = Result()
+        self.metrics = KeptMetrics(training.rules.limits)
         self.observers: Observers | None = None
 
     def play(self, initial: ArrayRecord) -> Result:
@@ -85,6 +86,7 @@ class Run:
         with self._lock_folder(), self._clean_up():
             arrays, done = self._begin(initial)
             self.strategy.summary()
+            self._catch_up(done, arrays)
             self._evaluate_on_server(done, arrays)
 
             for server_round in range(done + 1, self.num_rounds + 1):
@@ -95,8 +97,8 @@ class Run:
 
             if done < self.num_rounds:
                 self._save(self.num_rounds, arrays)  # now with the last evaluations
-        self.result.arrays = arrays
-        return self.result
+        self.metrics.result.arrays = arrays
+        return self.metrics.result
 
     def _train(self, server_round: int, arrays: ArrayRecord) -> ArrayRecord:
         """Play a training round and return the model after it."""
@@ -116,9 +118,7 @@ class Run:
         # Which replies count? Aggregate them, tell the selector, write the journal.
         new_arrays, metrics = self.strategy.aggregate_train(server_round, replies)
 
-        if metrics is not None:
-            log.info("round %d, as clients report of training: %s", server_round, metrics)
-            self._keep("train", self.result.train_metrics_clientapp, server_round, metrics)
+        self._keep("train", server_round, metrics)
         return arrays if new_arrays is None else new_arrays
 
     @property
@@ -131,6 +131,14 @@ class Run:
         late.pull_if_due()
         return late.busy_nodes
 
+    def _catch_up(self, done: int, arrays: ArrayRecord) -> None:
+        """Let clients evaluate the last saved round, if the run ended before they did."""
+        if self.metrics.evaluated >= done:
+            return
+        self.deadline_grid.deadline = self.deadlines.current
+        self._evaluate_on_clients(done, arrays)
+        self._save(done, arrays)
+
     def _evaluate_on_clients(self, server_round: int, arrays: ArrayRecord) -> None:
         """Let clients evaluate the model, if the wrapped strategy asks any."""
         messages = self.strategy.configure_evaluate(
@@ -138,23 +146,17 @@ class Run:
         )
         replies = self.deadline_grid.send_and_receive(messages, timeout=self.timeout)
         metrics = self.strategy.aggregate_evaluate(server_round, replies)
-        if metrics is not None:
-            log.info("round %d, evaluated by clients: %s", server_round, metrics)
-            self._keep("evaluate", self.result.evaluate_metrics_clientapp, server_round, metrics)
+        self.metrics.evaluated = server_round
+        self._keep("evaluate", server_round, metrics)
 
     def _evaluate_on_server(self, server_round: int, arrays: ArrayRecord) -> None:
-        if self.evaluate_fn is None:
-            return
-        metrics = self.evaluate_fn(server_round, arrays)
-        if metrics is not None:
-            log.info("round %d, evaluated by the server: %s", server_round, metrics)
-            self._keep("server", self.result.evaluate_metrics_serverapp, server_round, metrics)
+        if self.evaluate_fn is not None:
+            self._keep("server", server_round, self.evaluate_fn(server_round, arrays))
 
-    def _keep(
-        self, kind: str, kept: dict[int, MetricRecord], server_round: int, metrics: MetricRecord
-    ) -> None:
-        """Keep the metrics of a round, and show them to whoever follows the run."""
-        kept[server_round] = metrics
+    def _keep(self, kind: str, server_round: int, metrics: MetricRecord | None) -> None:
+        """Keep the metrics of a round, if there are any, and show them to who follows the run."""
+        if metrics is None or not self.metrics.add(kind, server_round, metrics):
+            return
         if self.observers is not None:
             self.observers.on_metrics(kind, server_round, metrics)
 
@@ -206,7 +208,7 @@ class Run:
                 done = int(state["round"])
                 arrays = record_from_model(state["model"])
                 totals = Totals(**state["totals"])
-                self.result = checkpoint.restore_result(state)
+                self.metrics.load_state_dict(state.get("metrics", {}))
                 selector.load_state_dict(state["selector"])
                 self.inner.load_state_dict(state["strategy"])
             log.info("resumed after round %d from %s", done, options.folder)
@@ -264,7 +266,7 @@ class Run:
             "strategy": self.inner.state_dict(),
             "totals": asdict(self.training.totals),
             "replies": self.training.state_dict(),
-            "metrics": checkpoint.plain_metrics(self.result),
+            "metrics": self.metrics.state_dict(),
             "about": self.options.fixed,
         }
         checkpoint.save(self.options.folder, state)

@@ -146,8 +146,9 @@ class UpdateMemory:
 
     def on_checkpoint(self, server_round: int) -> None:
         """Remove the files that neither this checkpoint nor the one before it names."""
-        if server_round != self._saved_round:
-            self._saved_before = self._saved
+        if server_round == self._saved_round:
+            return  # the checkpoint before is still the one before, and nothing was stored since
+        self._saved_before = self._saved
         self._saved = dict(self.rounds)
         self._saved_round = server_round
 
