@@ -103,9 +103,23 @@ MUTANTS = (
     Mutant(
         "settings of a strategy are saved as state",
         "flower/strategy_state.py",
-        "if number != initial_numbers[depth].get(name):",
-        "if number is not None:",
+        "if is_changed or _has_arrays(value):",
+        "if is_changed or value is not None:",
         ("tests/flower/test_strategy_state.py",),
+    ),
+    Mutant(
+        "keys of a strategy's tables become strings",
+        "flower/strategy_state.py",
+        "if kind is dict and all(type(key) is str for key in value):",
+        "if kind is dict:",
+        ("tests/flower/test_strategy_state.py",),
+    ),
+    Mutant(
+        "a round that nobody evaluated before the crash is never evaluated",
+        "flower/run.py",
+        "if self.metrics.evaluated >= done:",
+        "if self.metrics.evaluated >= 0:",
+        ("tests/flower/test_run.py",),
     ),
     Mutant(
         "one client joins, however many came",

@@ -98,7 +98,7 @@ def restoring(folder: Path | None) -> Iterator[None]:
 
 
 def check_same_run(folder: Path | None, state: dict[str, Any], about: dict[str, str]) -> None:
-    """Check that a run resumes with the selector and the aggregation that it began with."""
+    """Check that a run resumes with the parts that it began with."""
     for name, saved in state.get("about", {}).items():
         if saved != about.get(name):
             raise ValueError(

@@ -1,5 +1,6 @@
 """The Flower strategy inside CohortStrategy: checks, messages and aggregation."""
 
+import logging
 from typing import Any
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
@@ -18,15 +19,15 @@ from flwr.serverapp.strategy import (
 
 from fedcohort.flower.forwarding import RestrictedGrid
 from fedcohort.flower.models import Model, cast_model, model_from_record
-from fedcohort.flower.strategy_state import (
-    MINIMUMS,
+from fedcohort.flower.strategy_layers import (
+    class_names,
     copy_attributes,
     layers,
-    load_state,
-    read_numbers,
     restore_attributes,
-    save_state,
 )
+from fedcohort.flower.strategy_state import MINIMUMS, load_state, save_state
+
+log = logging.getLogger("flwr.fedcohort")
 
 # These protect against clients that lie, by the way they aggregate.
 ROBUST = (Bulyan, FedMedian, FedTrimmedAvg, Krum, MultiKrum)
@@ -83,7 +84,8 @@ class InnerStrategy:
 
     def __init__(self, strategy: Strategy) -> None:
         self.strategy = strategy
-        self._initial_numbers = read_numbers(strategy)
+        self._initial = copy_attributes(strategy)
+        self._warned: set[str] = set()  # attributes that cannot be saved
         self._minimums: list[tuple[Strategy, str, int]] = []
         for layer in layers(strategy):
             for name in MINIMUMS:
@@ -96,6 +98,11 @@ class InnerStrategy:
             if hasattr(layer, name):
                 return getattr(layer, name)
         return default
+
+    @property
+    def class_names(self) -> str:
+        """The class of the strategy, and of those that it wraps."""
+        return class_names(self.strategy)
 
     @property
     def num_sampled_clients(self) -> int | None:
@@ -184,8 +191,17 @@ class InnerStrategy:
             setattr(layer, name, minimum)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what the strategy keeps between rounds."""
-        return save_state(self.strategy, self._initial_numbers)
+        """Return what the strategy keeps between rounds; warn once of what cannot be saved."""
+        state, unsaved = save_state(self.strategy, self._initial)
+        fresh = [name for name in unsaved if name not in self._warned]
+        if fresh:
+            log.warning(
+                "the strategy has changed attributes that cannot be saved, so a resumed run begins "
+                "without them: %s; state_dict and load_state_dict of the strategy can keep them",
+                ", ".join(fresh),
+            )
+            self._warned.update(fresh)
+        return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what the strategy kept."""

@@ -19,6 +19,7 @@ LOGS = ("tensorboard", "mlflow", "wandb")
 class RunOptions:
     """The checked arguments of `CohortStrategy` that concern the run as a whole."""
 
+    strategy_name: str
     selector: str | Selector
     cohort_size: int
     num_clients: int | None
@@ -57,6 +58,7 @@ class RunOptions:
         for kind, name in (("selector", self.selector), ("aggregation", self.aggregation)):
             if isinstance(name, str) and is_reference(name):
                 fixed[f"source of {name}"] = source_digest(kind, name)
+        fixed["strategy"] = self.strategy_name
         return fixed
 
 

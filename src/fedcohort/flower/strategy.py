@@ -139,6 +139,7 @@ class CohortStrategy(Strategy):
 
         self.strategy = strategy
         self.options = RunOptions(
+            strategy_name=inner.class_names,
             selector=selector,
             cohort_size=cohort_size,
             num_clients=num_clients,

@@ -1,180 +1,156 @@
-"""The memory of a Flower strategy: its attributes as plain values, saved and restored.
+"""The memory of a Flower strategy: what it keeps between rounds, saved and restored.
 
 Flower's strategies have no `state_dict`. Between rounds they keep arrays (FedAdam's moments) and
-numbers (an adaptive clipping norm) in their attributes, and some wrap another strategy. Here they
-are read and written attribute by attribute, one dict for each strategy from the outermost to the
-innermost.
+numbers (an adaptive clipping norm) in their attributes, and some wrap another strategy. Here the
+attributes are read and written one by one, one dict for each strategy from the outermost to the
+innermost. A strategy of one's own that has `state_dict` and `load_state_dict` is asked instead.
 """
 
-from collections import Counter, OrderedDict, defaultdict, deque
-from copy import copy, deepcopy
-from dataclasses import is_dataclass
-from random import Random
+from collections import OrderedDict
+from types import NoneType
 from typing import Any
 
 import numpy as np
-from flwr.app import ArrayRecord, ConfigRecord, MetricRecord, RecordDict
+from flwr.app import ArrayRecord
 from flwr.serverapp.strategy import Strategy
 
+from fedcohort.files import pack_json, unpack_json
 from fedcohort.flower.models import model_from_record, record_from_model
+from fedcohort.flower.strategy_layers import is_same, layers
 
 MINIMUMS = ("min_train_nodes", "min_evaluate_nodes", "min_available_nodes")
-COPYABLE = (
-    ArrayRecord,
-    ConfigRecord,
-    MetricRecord,
-    RecordDict,
-    bytearray,
-    np.ndarray,
-    np.random.Generator,
-    np.random.RandomState,
-    Random,
-)
+STATE_DICT = "state_dict()"  # no attribute has such a name
+JSON_TYPES = (NoneType, bool, int, float, str)
+ARRAY_KINDS = "biuf"  # booleans and numbers, as safetensors keeps them
+LARGEST_ITEM = 8  # bytes
 
 
-def layers(strategy: Strategy) -> list[Strategy]:
-    """Return a strategy and those it wraps, as the differentially private ones do."""
-    found = [strategy]
-    inner = getattr(strategy, "strategy", None)
-    while isinstance(inner, Strategy):
-        found.append(inner)
-        inner = getattr(inner, "strategy", None)
-    return found
+def save_state(
+    strategy: Strategy, initial: list[dict[str, Any]]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return what a strategy keeps between rounds: arrays, and attributes that have changed.
 
-
-def read_numbers(strategy: Strategy) -> list[dict[str, float]]:
-    """Return the numbers among a strategy's attributes, layer by layer."""
-    return [_numbers_of(layer) for layer in layers(strategy)]
-
-
-def save_state(strategy: Strategy, initial_numbers: list[dict[str, float]]) -> dict[str, Any]:
-    """Return what a strategy keeps between rounds: its arrays, and numbers that have changed.
-
-    Numbers that did not change are settings. They are not saved, so that a resumed run uses the
-    settings it is given.
+    Other attributes that did not change are settings. They are not saved, so that a resumed run
+    uses the settings it is given.
 
     Args:
         strategy: The strategy.
-        initial_numbers: `read_numbers` of the strategy before the first round.
+        initial: `copy_attributes` of the strategy before the first round.
+
+    Returns:
+        The state, and the attributes that changed and cannot be saved, with their types.
     """
     state: dict[str, Any] = {}
+    unsaved = []
     for depth, layer in enumerate(layers(strategy)):
         kept = {}
-        for name, value in vars(layer).items():
-            if _holds_arrays(value):
-                kept[name] = _to_plain(value)
-        for name, number in _numbers_of(layer).items():
-            if number != initial_numbers[depth].get(name):
-                kept[name] = {"number": _plain_number(number)}
+        for name, value in _attributes(layer).items():
+            is_changed = name not in initial[depth] or not is_same(value, initial[depth][name])
+            try:
+                if is_changed or _has_arrays(value):
+                    kept[name] = to_plain(value)
+            except (TypeError, ValueError, RecursionError):
+                if is_changed:
+                    kind = type(value).__name__
+                    unsaved.append(f"{type(layer).__name__}.{name} ({kind})")
         state[str(depth)] = kept
-    return state
+    return state, unsaved
 
 
 def load_state(strategy: Strategy, state: dict[str, Any]) -> None:
     """Give a strategy back what `save_state` returned."""
     for depth, layer in enumerate(layers(strategy)):
-        for name, value in state.get(str(depth), {}).items():
-            setattr(layer, name, _from_plain(value))
+        for name, plain in state.get(str(depth), {}).items():
+            value = from_plain(plain)
+            if name == STATE_DICT:
+                layer.load_state_dict(value)  # type: ignore[attr-defined]
+            else:
+                setattr(layer, name, value)
 
 
-def copy_attributes(strategy: Strategy) -> list[dict[str, Any]]:
-    """Return copies of all attributes, to undo an aggregation that fails.
+def _attributes(layer: Strategy) -> dict[str, Any]:
+    """Return what may have to be saved of a layer, by name."""
+    if hasattr(layer, "state_dict") and hasattr(layer, "load_state_dict"):
+        return {STATE_DICT: layer.state_dict()}
+    return {name: value for name, value in vars(layer).items() if name not in MINIMUMS}
 
-    Numbers, arrays, records, random generators, and containers and data classes of them are
-    copied, because an aggregation may change them in place. Other objects, such as open files,
-    cannot be copied safely and are kept as they are.
+
+def to_plain(value: Any) -> Any:
+    """Return a value as an array or a dict with one key, which says what the value was.
+
+    Raises:
+        TypeError: If `from_plain` could not return a value of the same types.
     """
-    known: dict[int, Any] = {}
-    return [_copy_value(vars(layer), known) for layer in layers(strategy)]
-
-
-def restore_attributes(strategy: Strategy, copies: list[dict[str, Any]]) -> None:
-    """Put back the attributes that `copy_attributes` returned, and remove new ones.
-
-    The copies stay as they are, so that they can be put back again.
-    """
-    known: dict[int, Any] = {}
-    for layer, attributes in zip(layers(strategy), copies, strict=True):
-        fresh = _copy_value(attributes, known)
-        vars(layer).clear()
-        vars(layer).update(fresh)
-
-
-def _copy_value(value: Any, known: dict[int, Any]) -> Any:
-    """Return a copy of a value; an object that occurs twice is copied once."""
-    if id(value) in known:
-        return known[id(value)]
-    if isinstance(value, COPYABLE):
-        return deepcopy(value, known)
-
     kind = type(value)
-    if kind in (dict, OrderedDict, defaultdict, Counter):
-        copied = copy(value)
-        known[id(value)] = copied
-        for key, part in value.items():
-            copied[key] = _copy_value(part, known)
-        return copied
-    if kind in (list, deque):
-        copied = copy(value)
-        known[id(value)] = copied
-        for position, part in enumerate(value):
-            copied[position] = _copy_value(part, known)
-        return copied
-    if kind is tuple:
-        return tuple([_copy_value(part, known) for part in value])
-    if kind is set:
-        return set(value)
-    if is_dataclass(value) and not isinstance(value, type) and hasattr(value, "__dict__"):
-        copied = copy(value)
-        known[id(value)] = copied
-        vars(copied).update(_copy_value(vars(value), known))
-        return copied
-    return value
-
-
-def _numbers_of(layer: Strategy) -> dict[str, float]:
-    numbers = {}
-    for name, value in vars(layer).items():
-        if _is_number(value) and name not in MINIMUMS:
-            numbers[name] = value
-    return numbers
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, float | int | np.floating | np.integer) and not isinstance(value, bool)
-
-
-def _plain_number(value: Any) -> Any:
-    """Return a number as JSON keeps it; integers stay integers."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _holds_arrays(value: Any) -> bool:
-    """Return whether a value is a record, an array, or a non-empty dict or list of arrays."""
-    if isinstance(value, ArrayRecord | np.ndarray):
-        return True
-    if isinstance(value, dict):
-        value = list(value.values())
-    if not isinstance(value, list) or not value:
-        return False
-    return all(isinstance(part, np.ndarray) for part in value)
-
-
-def _to_plain(value: Any) -> dict[str, Any]:
-    """Return a dict with one key that says what the value was; `_from_plain` reads it."""
+    if kind is np.ndarray:
+        return _check_numbers(value)
     if isinstance(value, ArrayRecord):
         return {"record": model_from_record(value)}
-    if isinstance(value, np.ndarray):
-        return {"single": value}
-    if isinstance(value, dict):
-        return {"dict": value}
-    return {"list": {str(position): part for position, part in enumerate(value)}}
+    if isinstance(value, np.generic):
+        return {"scalar": _check_numbers(np.asarray(value))}
+    if _is_json(value):
+        return {"json": pack_json(value)}
+    if kind in (list, tuple):
+        parts = {str(position): to_plain(part) for position, part in enumerate(value)}
+        return {kind.__name__: parts}
+    if kind is dict and all(type(key) is str for key in value):
+        return {"dict": {key: to_plain(part) for key, part in value.items()}}
+    if kind is dict:  # JSON would make strings of its keys
+        return {"pairs": to_plain(list(value.items()))}
+    if kind is OrderedDict:
+        return {"ordered": to_plain(list(value.items()))}
+    raise TypeError(f"a {kind.__name__} cannot be saved")
 
 
-def _from_plain(plain: dict[str, Any]) -> Any:
-    kind, value = next(iter(plain.items()))
+def from_plain(plain: Any) -> Any:
+    """Return the value that `to_plain` was given.
+
+    Raises:
+        ValueError: If it returned no such thing.
+    """
+    if isinstance(plain, np.ndarray):
+        return plain
+    ((kind, value),) = plain.items()
     if kind == "record":
         return record_from_model(value)
-    if kind == "list":
-        return list(value.values())
-    return value
+    if kind == "scalar":
+        return value[()]
+    if kind == "json":
+        return unpack_json(value)
+    if kind in ("list", "tuple"):
+        parts = [from_plain(part) for part in value.values()]
+        return tuple(parts) if kind == "tuple" else parts
+    if kind == "dict":
+        return {key: from_plain(part) for key, part in value.items()}
+    if kind == "pairs":
+        return dict(from_plain(value))
+    if kind == "ordered":
+        return OrderedDict(from_plain(value))
+    if kind in ("single", "number"):  # version 0.1.0 wrote arrays and numbers in this way
+        return value
+    raise ValueError(f"{kind!r} is no kind of value")
+
+
+def _is_json(value: Any) -> bool:
+    """Return whether JSON gives a value back with the same types."""
+    kind = type(value)
+    if kind is list:
+        return all(map(_is_json, value))
+    if kind is dict:
+        return all(type(key) is str and _is_json(part) for key, part in value.items())
+    return kind in JSON_TYPES
+
+
+def _has_arrays(value: Any) -> bool:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return any(map(_has_arrays, value))
+    return isinstance(value, ArrayRecord | np.ndarray)
+
+
+def _check_numbers(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Refuse an array that safetensors would refuse."""
+    if array.dtype.kind not in ARRAY_KINDS or array.dtype.itemsize > LARGEST_ITEM:
+        raise TypeError(f"an array of {array.dtype} cannot be saved")
+    return array
