@@ -1,4 +1,4 @@
-"""Functions of the gamma and the normal distribution, which NumPy lacks."""
+"""Functions of the gamma and the normal distribution, and Gauss-Jacobi rules: NumPy lacks them."""
 
 from math import sqrt
 
@@ -73,3 +73,39 @@ def normal_quantile(probabilities: npt.ArrayLike) -> Floats:
         low = np.where(is_low, middle, low)
         high = np.where(is_low, high, middle)
     return np.asarray((low + high) / 2)
+
+
+def jacobi_rule(size: int, at_zero: float, at_one: float) -> tuple[Floats, Floats]:
+    """Return the points and weights of a Gauss-Jacobi rule between 0 and 1, [size] each.
+
+    The weighted sum over the points is the integral of x^(at_zero - 1) (1 - x)^(at_one - 1) f(x),
+    exact if f is a polynomial of degree 2 size - 1 or less. Golub and Welsch: the points are the
+    eigenvalues of the matrix of the polynomials' recurrence.
+
+    Args:
+        size: Number of points.
+        at_zero: Exponent at 0, above 0; 1 for functions that are smooth there.
+        at_one: Exponent at 1, above 0.
+
+    Examples:
+        >>> points, weights = jacobi_rule(4, 0.5, 1.0)  # the integral of x^(-1/2) x is 2/3
+        >>> round(float(weights @ points), 9)
+        0.666666667
+    """
+    right = at_one - 1
+    left = at_zero - 1
+    both = left + right
+    first = (left - right) / (both + 2)
+    k = np.arange(1.0, size)
+    middle = (left - right) * both / ((2 * k + both) * (2 * k + both + 2))
+    second = 4 * (1 + left) * (1 + right) / ((2 + both) ** 2 * (3 + both))
+    k = k[1:]
+    beside = 4 * k * (k + left) * (k + right) * (k + both)
+    beside /= (2 * k + both) ** 2 * (2 * k + both + 1) * (2 * k + both - 1)
+    off_diagonal = np.sqrt(np.append(second, beside))
+    matrix = np.diag(np.append(first, middle))
+    matrix += np.diag(off_diagonal, 1) + np.diag(off_diagonal, -1)
+
+    values, vectors = np.linalg.eigh(matrix)
+    total = np.exp(log_gamma(at_zero) + log_gamma(at_one) - log_gamma(at_zero + at_one))
+    return np.asarray((1 + values) / 2), np.asarray(total * vectors[0] ** 2)
