@@ -398,7 +398,7 @@ def test_what_the_deadline_hid_is_drawn_with_its_doubt():
 def test_a_fitted_world_has_the_rates_the_memory_and_the_shared_luck():
     rng = np.random.default_rng(3)
     rates = np.linspace(0.2, 0.8, 20)
-    lasting = Persistence(Interval(0.8, 0.7, 0.9), 1.0, 0.8, 0.5, is_certain=True)
+    lasting = Persistence(Interval(0.8, 0.7, 0.9), 1.0, 0.8, 0.5, 0.25, is_certain=True)
     world = fitted_world(known_rates(rates), lasting, NOT_TOGETHER, 2000, rng)
     assert np.allclose(world.mean(axis=(0, 1)), rates, atol=0.05)
     centred = world - rates
@@ -647,7 +647,7 @@ def test_a_rule_that_remembers_needs_a_model_per_client():
 @pytest.mark.parametrize("is_certain", [True, False])
 def test_settings_of_any_log_are_accepted(clients, is_certain):
     log = play_description(Description(clients, 1, (0.5,), rounds=30))
-    lasting = Persistence(Interval(0.8, 0.7, 0.9), 1.0, 0.8, 0.5, is_certain=is_certain)
+    lasting = Persistence(Interval(0.8, 0.7, 0.9), 1.0, 0.8, 0.5, 0.25, is_certain=is_certain)
     rates = np.linspace(0, 1, clients)
     settings = comparison_settings(
         log, rates, lasting, None, selectors=("random",), cohort=1, deadline=None

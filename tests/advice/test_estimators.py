@@ -76,7 +76,7 @@ def test_the_clients_that_decide_for_all_come_from_all_parts_of_a_large_federati
 def test_repeated_answers_count_once():
     """Three answers in rounds 0, 1, 2 with correlations 1/2, 1/2, 1/4: 1 + 2/3 (1 + 1/4)."""
     log = log_of(np.ones((3, 1), dtype=bool))
-    lasting = Persistence(Interval(0.5, 0.4, 0.6), 1.0, 0.5, 0.5, is_certain=True)
+    lasting = Persistence(Interval(0.5, 0.4, 0.6), 1.0, 0.5, 0.5, 0.25, is_certain=True)
     assert repetitions(log, lasting).tolist() == [pytest.approx(1 + 2 / 3 * 1.25)]
 
 
@@ -88,8 +88,8 @@ def test_the_correlation_of_successive_rounds_is_found(decay):
     assert found.next_round.low <= decay <= found.next_round.high
     assert found.is_certain == (decay > 0)
     if found.is_certain:
-        expected = 1 / ((1 - decay) * rates.mean())
-        assert found.off_rounds == pytest.approx(expected, rel=0.35)
+        begins = (1 - decay) * (rates * (1 - rates)).mean()
+        assert found.off_rounds == pytest.approx((1 - rates.mean()) / begins, rel=0.35)
 
 
 def test_clients_that_differ_for_good_do_not_look_as_if_failures_last():
@@ -137,10 +137,10 @@ def test_intervals_of_how_long_clients_stay_away_or_go_on_hold_the_truth():
 
 def test_the_interval_of_a_length_by_hand():
     # Student's t with 9 degrees of freedom is 2.262, so the factor is e^0.4524 = 1.572.
-    lasting = Persistence(Interval(0.8, 0.7, 0.9), 1.0, 0.8, 0.5, True, length_error=0.2)
+    lasting = Persistence(Interval(0.8, 0.7, 0.9), 1.0, 0.8, 0.5, 0.25, True, length_error=0.2)
     off = lasting.off_interval
     assert (off.value, off.low, off.high) == pytest.approx((10.0, 6.361, 15.72), rel=1e-3)
-    brief = Persistence(Interval(0.1, 0.05, 0.2), 1.0, 0.1, 0.9, True, length_error=2.0)
+    brief = Persistence(Interval(0.1, 0.05, 0.2), 1.0, 0.1, 0.9, 0.09, True, length_error=2.0)
     assert brief.off_interval.low == 1.0
 
 
