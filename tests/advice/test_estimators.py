@@ -291,7 +291,7 @@ def test_answer_times_are_not_tested_where_deadlines_differ():
                 questions.append(Question(round, str(client), True, seconds))
             elif round >= 40 or rng.random() < 0.9:
                 questions.append(Question(round, str(client), False))
-    assert find_change(make_log("made", questions, deadlines=deadlines), rng).kind == "rates"
+    assert not find_change(make_log("made", questions, deadlines=deadlines), rng).is_certain
 
 
 def test_a_change_near_the_end_has_no_latest_round():
@@ -328,7 +328,6 @@ def test_the_part_after_a_change_is_a_log_of_its_own():
     part = log.since(2)
     assert part.num_rounds == 2
     assert part.tables()[1].tolist() == table[2:].tolist()
-    assert log.until(2).tables()[1].tolist() == table[:2].tolist()
 
 
 def test_the_part_after_a_change_has_a_cohort_of_its_own():

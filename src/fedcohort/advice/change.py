@@ -2,9 +2,9 @@
 
 For every round we ask how much better two rates per client, before and after it, explain the
 answers than one rate. The largest gain is compared with the gains of the same rounds in shuffled
-order; blocks of rounds stay together where failures last. The same is asked of the logarithms of
-answer times, with two means per client. After a change, the rest is tested again: a gradual change
-looks like several.
+order. Where failures last, blocks of rounds stay together, and shuffled gains are enlarged by what
+answers of neighbouring blocks repeat. The same is asked of the logarithms of answer times, with two
+means per client. After a change, the rest is tested again: a gradual one looks like several.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,6 +16,7 @@ import numpy as np
 
 from fedcohort.advice.estimates import block_length
 from fedcohort.advice.log import FederationLog
+from fedcohort.advice.own_rates import group_rounds, split_tables
 from fedcohort.advice.persistence import estimate_persistence
 from fedcohort.arrays import Bools, Floats, Ints
 
@@ -27,7 +28,7 @@ POSSIBLE = 0.05
 LEVEL = 0.005  # a change is certain below this share of shuffles as large
 MARGIN = 0.1  # share of the rounds at each end in which no change is looked for
 LEAST_ROUNDS = 20
-LEAST_PART = 0.25  # of the rounds, for a part to say how long failures last
+LEAST_BLOCKS = 10  # fewer can hardly be shuffled
 LEAST_TIMES = 20  # answers with a time; fewer say nothing
 WITHIN = 7.35  # gains this close to the largest belong to the 95 % interval of the time
 RATES = "rates"
@@ -80,7 +81,7 @@ def find_change(log: FederationLog, rng: np.random.Generator) -> Change:
 
     Args:
         log: The log. Times are not tested if the deadlines of its rounds differ, because these
-            decide which times are seen.
+            decide which times are seen. Nothing is tested if too many deadlines differ.
         rng: Source of the shuffles.
     """
     found = NO_CHANGE
@@ -115,36 +116,16 @@ def _moved(change: Change, rounds: int) -> Change:
 
 
 def _largest_change(log: FederationLog, rng: np.random.Generator) -> Change:
-    """Return the change of rates or of times; of two that are certain, the later one.
-
-    A change looks like failures that last, so how long they last is asked within the two parts.
-    """
+    """Return the change of rates or of times; of two that are certain, the later one."""
     if log.num_rounds < LEAST_ROUNDS:
         return NO_CHANGE
     block = block_length(log.num_rounds, 0.0)
     rates = _test_rates(log, block, rng)
-    if rates.position is not None:
-        memory = _memory_within(log, rates.position)
-        longer = block_length(log.num_rounds, memory)
-        if longer > block:
-            rates = _test_rates(log, longer, rng)
     times = _test_times(log, block, rng)
     if rates.is_certain and times.is_certain:
         return max(rates, times, key=_end)
-    return min(times, rates, key=lambda change: change.p_value)
-
-
-def _memory_within(log: FederationLog, position: int) -> float:
-    """Return for how many rounds failures last within the two parts of a log.
-
-    A short part says little, and a change that lies within it would look like memory. So would a
-    gradual change.
-    """
-    longest = 0.0
-    for part in (log.until(position), log.since(position)):
-        if part.num_rounds >= LEAST_PART * log.num_rounds:
-            longest = max(longest, estimate_persistence(part, has_trend=True).memory)
-    return longest
+    change = min(times, rates, key=lambda change: change.p_value)
+    return change if change.is_certain else replace(change, position=None, first=None, last=None)
 
 
 def _end(change: Change) -> float:
@@ -152,11 +133,49 @@ def _end(change: Change) -> float:
 
 
 def _test_rates(log: FederationLog, block: int, rng: np.random.Generator) -> Change:
-    asked, arrived, _ = log.tables(MOST_CLIENTS)
+    """Test how often clients answer, each under each deadline of its own.
+
+    A change looks like failures that last. So these are estimated beside two rates per client, and
+    only if there may be a change at all.
+    """
+    group = group_rounds(log)
+    if group is None:
+        return NO_CHANGE
+    asked, arrived = split_tables(log, group, MOST_CLIENTS)
     counts = np.stack([asked, arrived]).astype(np.intp)
     # Sums are whole numbers, at most one per round: a table is faster than logarithms.
     table = _xlogx(np.arange(log.num_rounds + 1.0))
-    return _test(counts, partial(_answers_likelihood, table), block, rng)
+    likelihood = partial(_answers_likelihood, table)
+    first = _test(counts, likelihood, block, rng)
+    if not first.is_possible:
+        return first
+    lasting = estimate_persistence(log, has_trend=True, position=first.position or 0)
+    if not lasting.is_certain:
+        return first
+    most = max(block, log.num_rounds // LEAST_BLOCKS)
+    block = min(block_length(log.num_rounds, lasting.memory), most)
+    missing = _repetition(asked, lasting.share, lasting.decay, log.num_rounds)
+    missing /= _repetition(asked, lasting.share, lasting.decay, block)
+    return _test(counts, likelihood, block, rng, missing)
+
+
+def _repetition(asked: Bools, share: float, decay: float, block: int) -> float:
+    """Return by how much answers repeat each other within blocks of rounds; 1 if not at all.
+
+    Args:
+        asked: Who was asked [T, C].
+        share: Share of a client's state that lasts.
+        decay: How much of it is left after a round.
+        block: Rounds per block.
+    """
+    sums = np.zeros(asked.shape[1])
+    total = np.zeros(asked.shape[1])
+    for round, row in enumerate(asked):
+        if round % block == 0:
+            sums[:] = 0.0  # what came before belongs to another block
+        total += row * sums
+        sums = (sums + row) * decay
+    return float((1 + 2 * share * total / asked.sum(axis=0)).mean())
 
 
 def _test_times(log: FederationLog, block: int, rng: np.random.Generator) -> Change:
@@ -173,9 +192,7 @@ def _test_times(log: FederationLog, block: int, rng: np.random.Generator) -> Cha
     counts[1][places] = _scores(log, kept)
     change = _test(counts, _times_likelihood, block, rng)
     doubled = min(1.0, 2 * change.p_value)
-    if doubled > LEVEL:
-        return Change(False, doubled, None, None, None, TIMES)
-    return replace(change, p_value=doubled, kind=TIMES)
+    return replace(change, is_certain=doubled <= LEVEL, p_value=doubled, kind=TIMES)
 
 
 def _scores(log: FederationLog, kept: Bools) -> Floats:
@@ -191,7 +208,11 @@ def _scores(log: FederationLog, kept: Bools) -> Floats:
 
 
 def _test(
-    counts: Floats | Ints, likelihood: Likelihood, block: int, rng: np.random.Generator
+    counts: Floats | Ints,
+    likelihood: Likelihood,
+    block: int,
+    rng: np.random.Generator,
+    missing: float = 1.0,
 ) -> Change:
     """Compare the largest change with those of shuffled blocks of rounds.
 
@@ -200,6 +221,8 @@ def _test(
         likelihood: The log-likelihood of such sums.
         block: Rounds per block.
         rng: Source of the shuffles.
+        missing: By how much gains are larger than in shuffles, because answers of neighbouring
+            blocks repeat each other, too.
     """
     # Neighbouring rounds of a long log are counted together: shuffling them all takes minutes.
     rounds = counts.shape[1]
@@ -214,16 +237,15 @@ def _test(
     above = 0
     for _ in range(SHUFFLES):
         order = _shuffled(len(starts), -(-block // width), rng)
-        above += float(_gains(chunks, order, likelihood).max()) >= largest
+        above += missing * float(_gains(chunks, order, likelihood).max()) >= largest
     p_value = (above + 1) / (SHUFFLES + 1)
-    if p_value > LEVEL:
-        return Change(False, p_value, None, None, None)
     candidates = starts[_candidates(len(starts))]
     near = candidates[gains >= largest - WITHIN]
     # A change beyond the rounds in which we look is found at their end.
     first = None if near.min() == candidates[0] else int(near.min())
     last = None if near.max() == candidates[-1] else int(near.max())
-    return Change(True, p_value, int(candidates[int(gains.argmax())]), first, last)
+    position = int(candidates[int(gains.argmax())])
+    return Change(p_value <= LEVEL, p_value, position, first, last)
 
 
 def _candidates(rounds: int) -> Ints:

@@ -147,24 +147,13 @@ class FederationLog:
         Args:
             first: First round that stays, counted from 0.
         """
-        return self._between(first, self.num_rounds)
-
-    def until(self, end: int) -> "FederationLog":
-        """Return the log before a position; the clients stay the same.
-
-        Args:
-            end: First round that does not stay, counted from 0.
-        """
-        return self._between(0, end)
-
-    def _between(self, first: int, end: int) -> "FederationLog":
-        kept = (self.round >= first) & (self.round < end)
+        kept = self.round >= first
         round = self.round[kept] - first
-        available = None if self.available is None else self.available[first:end]
-        deadlines = None if self.deadlines is None else self.deadlines[first:end]
+        available = None if self.available is None else self.available[first:]
+        deadlines = None if self.deadlines is None else self.deadlines[first:]
         return replace(
             self,
-            rounds=self.rounds[first:end],
+            rounds=self.rounds[first:],
             round=round,
             client=self.client[kept],
             arrived=self.arrived[kept],
@@ -172,7 +161,7 @@ class FederationLog:
             late=self.late[kept],
             inclusion=self.inclusion[kept],
             status=self.status[kept],
-            round_seconds=self.round_seconds[first:end],
+            round_seconds=self.round_seconds[first:],
             cohort=_typical_cohort(round),
             available=available,
             deadline=_median(deadlines) if deadlines is not None else self.deadline,

@@ -11,9 +11,12 @@ from fedcohort.advice.change import LEVEL, TIMES, Change
 from fedcohort.advice.deadline import DeadlineAdvice
 from fedcohort.advice.durations import Durations
 from fedcohort.advice.estimates import UNKNOWN, Interval, plain
+from fedcohort.advice.own_rates import group_rounds
 from fedcohort.advice.wording import Sentence, count_reasons, number, percent
 from fedcohort.arrays import Ints
 from fedcohort.reports.words import counted
+
+DEADLINES_DIFFER = "too few rounds have the same deadline, and a longer one gets more answers"
 
 
 def describe_log(advice: Advice) -> list[Sentence]:
@@ -150,10 +153,12 @@ def _lasting(advice: Advice) -> Sentence:
             numbers=numbers,
         )
     if not isfinite(persistence.next_round.low):
-        text = (
-            "It cannot be said whether failures last: the log has too few rounds, or too few "
-            "clients that answer at times and fail at others."
+        why = (
+            "the log has too few rounds, or too few clients that answer at times and fail at others"
         )
+        if group_rounds(advice.used) is None:
+            why = DEADLINES_DIFFER
+        text = f"It cannot be said whether failures last: {why}."
         return Sentence("seen", text, is_said=False, numbers=numbers)
     is_said = persistence.next_round.high < 0.2
     begin = "No sign that" if is_said else "It cannot be said whether"
@@ -165,7 +170,10 @@ def _shared(advice: Advice) -> Sentence:
     together = advice.together
     numbers = plain(vars(together))
     if not isfinite(together.correlation.low):
-        text = "It cannot be said whether clients fail together: too few answers differ."
+        why = "too few answers differ"
+        if group_rounds(advice.used) is None:
+            why = DEADLINES_DIFFER
+        text = f"It cannot be said whether clients fail together: {why}."
         return Sentence("seen", text, is_said=False, numbers=numbers)
     correlation = number(together.correlation, 3)
     if together.is_certain:
@@ -186,10 +194,13 @@ def _changing(advice: Advice) -> Sentence:
             f"tell, got {advice.log.num_rounds}."
         )
         return Sentence("seen", text, is_said=False, numbers=numbers)
+    if group_rounds(advice.log) is None:
+        text = f"It cannot be said whether clients change over time: {DEADLINES_DIFFER}."
+        return Sentence("seen", text, is_said=False, numbers=numbers)
     if change.is_possible and not change.is_certain:
         text = f"Clients may have changed (p = {change.p_value:.2g}; certain at {LEVEL:g} or less)."
         return Sentence("seen", text, is_said=False, numbers=numbers)
-    if change.position is None:
+    if not change.is_certain:
         text = f"No change over time is certain (p = {change.p_value:.2f})."
         if advice.log.deadlines is not None:
             text += " Only answers were tested, not their times, because deadlines differ."

@@ -6,7 +6,8 @@ import numpy as np
 
 from fedcohort.advice.estimates import UNKNOWN, Interval, ratio_interval, sum_by
 from fedcohort.advice.log import FederationLog
-from fedcohort.arrays import Floats
+from fedcohort.advice.own_rates import group_rounds, shrink_rates
+from fedcohort.arrays import Floats, Ints
 
 LEAST = 0.005  # a smaller correlation changes nothing, and shrunk rates may feign one
 
@@ -25,7 +26,7 @@ class Together:
 
 
 def estimate_together(log: FederationLog, rates: Floats, weights: Floats, block: int) -> Together:
-    """Return whether clients fail together.
+    """Return whether clients fail together; nothing is said if too many deadlines differ.
 
     Args:
         log: The log.
@@ -33,14 +34,21 @@ def estimate_together(log: FederationLog, rates: Floats, weights: Floats, block:
         weights: Resamples of the rounds [B, T].
         block: Rounds per block of the resamples.
     """
-    asked = log.asked_of_client
-    answered = log.arrived_of_client
+    group = group_rounds(log)
+    if group is None:
+        return Together(UNKNOWN, is_certain=False)
+    groups = int(group.max()) + 1
+    cell = groups * log.client + group[log.round]  # a client under one deadline
+    asked = np.bincount(cell, minlength=groups * log.num_clients)
+    answered = np.bincount(cell[log.arrived], minlength=groups * log.num_clients)
     varies = (answered > 0) & (answered < asked)
     # A client that always or never answers shares its luck with nobody.
-    counts = varies[log.client]
+    counts = varies[cell]
     if not counts.any():
         return Together(UNKNOWN, is_certain=False)
     own = rates[log.client]
+    if groups > 1:
+        own = _rates_at_deadlines(asked, answered, groups)[cell]
     scale = np.clip(own, 0.02, 0.98)
     scores = counts * (log.arrived - own) / np.sqrt(scale * (1 - scale))
     sums = sum_by(log.round, scores, log.num_rounds)
@@ -50,3 +58,14 @@ def estimate_together(log: FederationLog, rates: Floats, weights: Floats, block:
     correlation = ratio_interval(sums**2 - squares, pairs, weights, block).within(-1.0, 1.0)
     is_certain = correlation.is_above(0.0) and correlation.value >= LEAST
     return Together(correlation, is_certain=is_certain)
+
+
+def _rates_at_deadlines(asked: Ints, answered: Ints, groups: int) -> Floats:
+    """Return how often each client answers under each deadline, in the order of the counts."""
+    rates = np.zeros(len(asked))
+    for group in range(groups):
+        places = np.arange(group, len(asked), groups)
+        places = places[asked[places] > 0]
+        own = shrink_rates(asked[places].astype(float), answered[places].astype(float))
+        rates[places] = own.mean
+    return rates
