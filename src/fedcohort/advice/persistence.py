@@ -174,7 +174,7 @@ def _trend(asked: Bools, centred: Floats) -> Floats:
 def _pair_sums(asked: Bools, centred: Floats, own: OwnRates) -> Floats:
     """Return sums over pairs of a client's answers, by tenth of the log and distance [3, P, D].
 
-    They are the products of the answers, the variances of such answers, and the number of pairs.
+    They are the products of the answers, the squares of the earlier one, and the number of pairs.
 
     Args:
         asked: Who was asked [T, C].
@@ -189,7 +189,9 @@ def _pair_sums(asked: Bools, centred: Floats, own: OwnRates) -> Floats:
         both = asked[:-gap] & asked[gap:]
         # Independent answers beside a mean that holds them have a product below 0.
         products = (centred[:-gap] * centred[gap:]).sum(axis=1) + both @ own.error
-        for place, values in enumerate((products, both @ own.variance, both.sum(axis=1))):
+        # Whom a selector asks again may depend on the earlier answer, so that one counts.
+        squares = (centred[:-gap] ** 2 * both).sum(axis=1) + both @ own.error
+        for place, values in enumerate((products, squares, both.sum(axis=1))):
             sums[place, :, gap] = np.bincount(part[:-gap], weights=values, minlength=PARTS)
     return sums
 
@@ -213,12 +215,12 @@ class _Fit:
     least_error: float
 
 
-def _fit(products: Floats, variances: Floats, pairs: Floats) -> _Fit:
+def _fit(products: Floats, squares: Floats, pairs: Floats) -> _Fit:
     """Return the B, A and r of least squares; for each r of `DECAYS`, B and A are a line."""
-    gaps = np.flatnonzero(variances > 0)
+    gaps = np.flatnonzero(squares > 0)
     total = pairs[gaps].sum()
     weights = pairs[gaps] / total
-    correlation = products[gaps] / variances[gaps]
+    correlation = products[gaps] / squares[gaps]
 
     falling = DECAYS[:, None] ** gaps
     mean_falling = falling @ weights
