@@ -670,7 +670,7 @@ def test_failures_last_as_long_in_the_settings_as_in_the_log(rates, option, want
     1/3 with off times of 2 rounds, and up to 6/7 with on times of 6.
     """
     log = play_description(Description(10, 2, (0.5,), rounds=30))
-    lasting = Persistence(Interval(0.3, 0.2, 0.4), 1.0, 1 / 3, 0.75, is_certain=True)
+    lasting = Persistence(Interval(0.3, 0.2, 0.4), 1.0, 1 / 3, 0.75, 0.1875, is_certain=True)
     settings = comparison_settings(
         log,
         np.repeat(rates, 5),

@@ -35,7 +35,7 @@ def group_rounds(log: FederationLog) -> Ints | None:
 
 
 def split_tables(log: FederationLog, group: Ints, most: int = MOST_CLIENTS) -> tuple[Bools, Bools]:
-    """Return who was asked and who answered, with a column for each client in each group [T, C].
+    """Return who was asked and who answered, a column per client and group [T, C].
 
     Args:
         log: The log.

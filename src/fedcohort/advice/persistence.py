@@ -172,7 +172,7 @@ def _trend(asked: Bools, centred: Floats) -> Floats:
 
 
 def _pair_sums(asked: Bools, centred: Floats, own: OwnRates) -> Floats:
-    """Return sums over pairs of a client's answers, by tenth of the log and distance [3, P, D].
+    """Return sums over pairs of a client's answers, by tenth and distance [3, P, D].
 
     They are the products of the answers, the squares of the earlier one, and the number of pairs.
 

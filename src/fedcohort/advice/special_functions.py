@@ -1,4 +1,4 @@
-"""Functions of the gamma and the normal distribution, and Gauss-Jacobi rules: NumPy lacks them."""
+"""Functions of two distributions, and Gauss-Jacobi rules, which NumPy lacks."""
 
 from math import sqrt
 
