@@ -258,7 +258,7 @@ MUTANTS = (
         "a mistake in the settings is found after the folder was looked at",
         "lab/comparison.py",
         "        if not goes_on:",
-        "        if not keeps_run:",
+        "        if overwrite:",
         ("tests/cli/test_other_folders.py",),
     ),
     Mutant(

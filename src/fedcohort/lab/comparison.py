@@ -1,6 +1,6 @@
 """Run a comparison in its folder: begin it, go on with it, or merge its shards."""
 
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from itertools import product
 from math import isnan, nan
 from pathlib import Path
@@ -74,24 +74,23 @@ def run_comparison(
         check_choice("log", log, BACKENDS)
     if from_previous and not resume:
         raise ValueError("from_previous must be given with resume, got it alone")
-    with ExitStack() as stack:
-        if folder.is_dir():
-            # Locked before its checkpoint is read, so that no other process writes a newer one.
-            stack.enter_context(run_folder.locked(folder))
-        keeps_run = folder.is_dir() and not overwrite
-        if keeps_run and run_folder.has_unmerged_shards(folder):
+    # Locked before anything is read, also if it is new: another process may begin a run there.
+    with run_folder.locked(folder):
+        if not overwrite and run_folder.has_unmerged_shards(folder):
             merge_shards(folder, config)
         stored = None
-        if run_folder.has_comparison(folder) and (keeps_run or config is None):
+        if run_folder.has_comparison(folder) and (config is None or not overwrite):
             stored = read_config(folder)
-        if from_previous and keeps_run:
+        if from_previous and not overwrite:
             run_folder.recover_checkpoint(folder)
         if config is None:
             config = stored or ComparisonConfig()
-        goes_on = keeps_run and config == stored
+        goes_on = config == stored and not overwrite
         if not goes_on:
             _check_playable(config, None)  # first: a mistake in the settings is none in the folder
-        state = _find_checkpoint(config, stored, folder, resume) if keeps_run else None
+        state = None
+        if not overwrite:
+            state = _find_checkpoint(config, stored, folder, resume)
 
         is_finished = state is not None and state["round"] >= config.rounds
         if is_finished:
@@ -103,7 +102,7 @@ def run_comparison(
         if goes_on and not is_finished:
             _check_playable(config, folder)
         dataset = _load_dataset(config, data, on_progress)
-        if keeps_run:
+        if not overwrite:
             _check_unchanged(config, dataset, folder)
 
         if not is_finished:
@@ -111,8 +110,6 @@ def run_comparison(
             from fedcohort.lab.trial import Trial
 
             trial = Trial(config, dataset, folder)
-            if not folder.is_dir():
-                stack.enter_context(run_folder.locked(folder))
             if overwrite:
                 run_folder.discard_comparison(folder)
                 run_folder.discard_shards(folder)
