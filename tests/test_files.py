@@ -128,6 +128,16 @@ def test_a_new_folder_an_empty_one_and_an_unfinished_one_may_be_claimed(tmp_path
     check_simulation_folder(tmp_path, SETTINGS, overwrite=False)
 
 
+@pytest.mark.parametrize("last", ["environment.json", "results.npz", "settings.json"])
+def test_a_simulation_killed_while_it_writes_a_file_may_be_claimed(tmp_path, last):
+    if last != "environment.json":
+        (tmp_path / "environment.json").write_text("{}")
+    with atomic_write(tmp_path / last) as draft:
+        draft.write_bytes(b"cut")
+    (tmp_path / last).rename(draft)
+    check_simulation_folder(tmp_path, SETTINGS, overwrite=False)
+
+
 def test_files_that_no_simulation_left_are_not_claimed(tmp_path):
     (tmp_path / "results.npz").write_bytes(b"somebody's own")
     for name in ("notes.txt", "environment.json"):

@@ -12,6 +12,7 @@ from fedcohort.files.paths import (
     check_file,
     check_folder,
     digest_file,
+    is_draft,
     locked,
 )
 from fedcohort.files.seal import sealed_write
@@ -46,6 +47,7 @@ __all__ = [
     "check_folder",
     "check_plain",
     "digest_file",
+    "is_draft",
     "load_arrays",
     "load_state",
     "locked",

@@ -47,6 +47,12 @@ def atomic_write(path: Path, previous: Path | None = None) -> Iterator[Path]:
             draft.unlink(missing_ok=True)
 
 
+def is_draft(name: str, target: str) -> bool:
+    """Return whether a file of this name is a draft that `atomic_write` made of a target."""
+    suffix = Path(target).suffix
+    return bool(re.fullmatch(rf"\.{re.escape(target)}\.[0-9]+{re.escape(suffix)}", name))
+
+
 def _keep(path: Path, previous: Path) -> None:
     """Give a file a second name, which takes the place of whatever had it."""
     with atomic_write(previous) as draft:
@@ -61,8 +67,7 @@ def _remove_stale_drafts(path: Path) -> None:
     """Remove drafts of this file whose writer was killed; a living writer locks its draft."""
     if fcntl is None:
         return
-    pattern = re.compile(rf"\.{re.escape(path.name)}\.[0-9]+{re.escape(path.suffix)}")
-    names = [entry.name for entry in os.scandir(path.parent) if pattern.fullmatch(entry.name)]
+    names = [entry.name for entry in os.scandir(path.parent) if is_draft(entry.name, path.name)]
     for name in names:
         draft = path.with_name(name)
         try:

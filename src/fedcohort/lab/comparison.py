@@ -148,7 +148,7 @@ def _find_checkpoint(
             run that is not to be resumed.
     """
     if stored is None:
-        run_folder.check_empty(folder)
+        run_folder.check_free(folder)
         return None
     difference = run_folder.find_difference(vars(config), vars(stored))
     if difference is not None:

@@ -123,7 +123,7 @@ from fedcohort.lab.folder.simulation import (
     save_simulation,
 )
 from fedcohort.lab.folder.target import (
-    check_empty,
+    check_free,
     check_out,
 )
 from fedcohort.lab.folder.update_memory import (
@@ -150,7 +150,7 @@ __all__ = [
     "Arrays",
     "Kind",
     "check_data_digest",
-    "check_empty",
+    "check_free",
     "check_not_advice",
     "check_out",
     "check_readable",

@@ -1,13 +1,13 @@
 """What every run folder may hold: the environment and the recorded probabilities."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 
-from fedcohort.files import load_arrays, read_json_table, save_arrays, write_json
+from fedcohort.files import is_draft, load_arrays, read_json_table, save_arrays, write_json
 from fedcohort.lab.environment import describe_environment
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -89,6 +89,16 @@ def free_name(folder: Path, pattern: str) -> Path:
     while (folder / pattern.format(number)).exists():
         number += 1
     return folder / pattern.format(number)
+
+
+def holds_only(folder: Path, names: Collection[str]) -> bool:
+    """Return whether a folder, if it is there, holds nothing but these and drafts of them."""
+    if not folder.is_dir():
+        return True
+    for path in folder.iterdir():
+        if path.name not in names and not any(is_draft(path.name, name) for name in names):
+            return False
+    return True
 
 
 def find_difference(

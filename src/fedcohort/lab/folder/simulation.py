@@ -16,6 +16,7 @@ from fedcohort.lab.folder.shared import (
     Arrays,
     discard_allocations,
     find_difference,
+    holds_only,
     write_sources,
 )
 from fedcohort.lab.folder.target import check_empty, check_out
@@ -80,10 +81,10 @@ def check_simulation_folder(
 
 def _holds_unfinished(folder: Path) -> bool:
     """Return whether a folder holds nothing but what a simulation wrote before it was killed."""
-    if not (folder / ENVIRONMENT).exists():  # It is written first.
-        return False
-    own = {ENVIRONMENT, ALLOCATIONS, SOURCES, SIMULATION_RESULTS}
-    return own.issuperset(path.name for path in folder.iterdir())
+    own = {ENVIRONMENT}
+    if (folder / ENVIRONMENT).exists():  # It is written first.
+        own |= {ALLOCATIONS, SOURCES, SIMULATION_RESULTS, SIMULATION_SETTINGS}
+    return holds_only(folder, own)
 
 
 def comparable_settings(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,9 @@ from pathlib import Path
 
 from fedcohort.files import check_folder
 from fedcohort.lab.folder.advice import has_advice
-from fedcohort.lab.folder.comparison import settings_path
+from fedcohort.lab.folder.comparison import COMPARISON_SETTINGS, settings_path
+from fedcohort.lab.folder.shards import SHARDS
+from fedcohort.lab.folder.shared import ENVIRONMENT, holds_only
 
 
 def check_out(folder: Path) -> None:
@@ -37,3 +39,23 @@ def check_empty(folder: Path) -> None:
         raise ValueError(
             f"out must be a new or empty folder, got {folder}; choose another or add --overwrite"
         )
+
+
+def check_free(folder: Path) -> None:
+    """Refuse a folder without a comparison, unless one may begin there.
+
+    A comparison that was killed before its settings were in place left its environment at most,
+    and a shard that could not begin an empty folder of shards.
+
+    Args:
+        folder: The folder to write to; it need not exist.
+
+    Raises:
+        ValueError: If something else is there.
+    """
+    own = {ENVIRONMENT, COMPARISON_SETTINGS}
+    home = folder / SHARDS
+    if home.is_dir() and not any(home.iterdir()):
+        own.add(SHARDS)
+    if not holds_only(folder, own):
+        check_empty(folder)
