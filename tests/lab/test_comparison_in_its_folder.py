@@ -104,3 +104,19 @@ def test_files_that_no_killed_run_left_are_not_claimed(tmp_path, name):
     with pytest.raises(ValueError, match="out must be a new or empty folder"):
         run_comparison(CONFIG, tmp_path, resume=True)
     assert path.read_text() == "mine"
+
+
+def test_results_of_a_discarded_run_do_not_stand_beside_the_unfinished_new_one(
+    tmp_path, monkeypatch
+):
+    run_comparison(CONFIG, tmp_path)
+    for name in ("summary.csv", "report.html", "notes.txt"):
+        (tmp_path / name).write_text("of the old run")
+
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(comparison, "_train", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_comparison(CONFIG, tmp_path, overwrite=True)
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["notes.txt"]

@@ -2,7 +2,7 @@
 
     comparison     settings.toml, environment.json, data.sha256, records/, allocations/,
                    owners.npz, classes.npz, checkpoint.safetensors and the one before it,
-                   checkpoint.previous.safetensors, summary.csv, mlflow.json;
+                   checkpoint.previous.safetensors, summary.csv, report.html, mlflow.json;
                    world.sha256 if the world is recorded;
                    sources.json if the settings name sources of one's own;
                    memory/ if a rule remembers updates;
@@ -42,6 +42,7 @@ from fedcohort.lab.folder.comparison import (
     COST,
     LABEL_COUNTS,
     RECORDS,
+    REPORT_PAGE,
     check_data_digest,
     check_world_digest,
     chunk_path,
@@ -144,6 +145,7 @@ __all__ = [
     "PARTS",
     "PREVIOUS_CHECKPOINT",
     "RECORDS",
+    "REPORT_PAGE",
     "REQUEST",
     "SHARDS",
     "UPDATE_MEMORY",

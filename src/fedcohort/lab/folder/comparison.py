@@ -46,11 +46,13 @@ FIRST_ROUND = "first_round"  # of a chunk of records, beside the arrays
 LABEL_COUNTS = "owners.npz"
 CHECKPOINT_PARTS = ("round", "mode", "engine", "selectors")
 SUMMARY = "summary.csv"
+REPORT_PAGE = "report.html"
 COST = "cost.json"
 MLFLOW_RUNS = "mlflow.json"
 COUNTED_COSTS = ("seconds", "timed_rounds", "client_steps")
 
-# What a comparison is computed with and from: it goes when the comparison is discarded.
+# What a comparison is computed with and from, and what says how it ended: all of it goes when the
+# comparison is discarded, or old results would stand beside a run that replaces it.
 COMPARISON_FILES = (
     COMPARISON_SETTINGS,
     ENVIRONMENT,
@@ -61,6 +63,8 @@ COMPARISON_FILES = (
     PREVIOUS_CHECKPOINT,
     LABEL_COUNTS,
     CLASS_RATES,
+    SUMMARY,
+    REPORT_PAGE,
 )
 
 

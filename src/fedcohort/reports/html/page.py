@@ -15,6 +15,7 @@ from pathlib import Path
 from string import Template
 
 from fedcohort.files import atomic_write
+from fedcohort.lab import folder as run_folder
 from fedcohort.reports.answer import Answer, LeftOut
 from fedcohort.reports.charts import Chart
 from fedcohort.reports.charts.clients import (
@@ -41,7 +42,7 @@ from fedcohort.reports.html.verdict import verdict
 from fedcohort.reports.palette import COLOURS, COLOURS_ON_DARK
 from fedcohort.reports.svg.draw import highlight
 
-FILE_NAME = "report.html"
+FILE_NAME = run_folder.REPORT_PAGE
 MAX_BYTES = 3_000_000
 MAX_ROWS = 5_000  # of a folded table
 
