@@ -86,6 +86,31 @@ def test_no_run_is_written_to_a_folder_of_advice(fedcohort, advice, command):
 
 
 @pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("simulate", "a simulation"),
+        ("flower-unfinished", "a Flower run"),
+        ("reproduce", "a reproduction"),
+    ],
+)
+@pytest.mark.parametrize(
+    "flags",
+    [
+        TRAINED,
+        (*TRAINED, "--overwrite"),
+        (*TRAINED, "--devices=cpu,cpu", "--overwrite"),
+        ("compare", "--resume", "--from-previous"),
+    ],
+)
+def test_no_comparison_replaces_a_run_of_another_kind(fedcohort, tmp_path, kind, words, flags):
+    shutil.copytree(FOLDERS / kind, tmp_path / "run")
+    before = contents(tmp_path / "run")
+    message = f"out must not hold {words}, got run; choose another\n"
+    assert refused(fedcohort(*flags, "--out=run")).endswith(message)
+    assert contents(tmp_path / "run") == before
+
+
+@pytest.mark.parametrize(
     ("command", "name"),
     [
         (("report", "advice"), "runs"),

@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -256,6 +257,20 @@ def test_to_overwrite_discards_the_shards_too(copy):
     config = replace(CONFIG, seeds=1, selectors=("random",), aggregations=("paper",), rounds=2)
     run_comparison(config, copy, overwrite=True)
     assert not (copy / "shards").exists()
+
+
+@pytest.mark.parametrize("workers", [None, ShardWorkers(("cpu", "cpu"), None, "cpu")])
+def test_a_shard_that_another_process_trains_is_not_discarded(copy, workers):
+    train = partial(run_sharded, workers=workers) if workers else run_comparison
+    config = replace(CONFIG, rounds=2)
+    run_comparison(CONFIG, copy)
+    before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
+    with (
+        run_folder.locked(copy / "shards" / "2-of-2"),
+        pytest.raises(ValueError, match=r"shard must not be in use .*, got .*2-of-2"),
+    ):
+        train(config, copy, overwrite=True)
+    assert {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()} == before
 
 
 def test_discarded_shards_take_their_damaged_checkpoints_with_them(copy):

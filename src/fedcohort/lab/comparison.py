@@ -76,6 +76,7 @@ def run_comparison(
         raise ValueError("from_previous must be given with resume, got it alone")
     # Locked before anything is read, also if it is new: another process may begin a run there.
     with run_folder.locked(folder):
+        run_folder.check_takes_comparison(folder)
         if not overwrite and run_folder.has_unmerged_shards(folder):
             merge_shards(folder, config)
         stored = None
@@ -111,8 +112,8 @@ def run_comparison(
 
             trial = Trial(config, dataset, folder)
             if overwrite:
+                run_folder.discard_shards(folder)  # first: it is refused if one is in use
                 run_folder.discard_comparison(folder)
-                run_folder.discard_shards(folder)
             _train(trial, state, log, on_progress)
     return load_comparison(folder, config, config.rounds)
 

@@ -186,6 +186,7 @@ def run_sharded(
         config = replace(config, device=workers.device)
     run_folder.check_out(folder)
     with run_folder.locked(folder):
+        run_folder.check_takes_comparison(folder)
         if overwrite:
             config = config or read_whole_config(folder)
         else:
@@ -231,5 +232,5 @@ def _discard(config: ComparisonConfig, dataset: Dataset, folder: Path, count: in
     # On a CPU, whatever the workers have: this process takes no memory of their GPUs.
     settings = replace(config, device="cpu", precision="float32", compiled=False)
     Trial(shard_config(settings, Shard(1, count)), dataset, folder)
+    run_folder.discard_shards(folder)  # first: it is refused if one is in use
     run_folder.discard_comparison(folder)
-    run_folder.discard_shards(folder)

@@ -80,6 +80,7 @@ from fedcohort.lab.folder.flower import (
 from fedcohort.lab.folder.kind import (
     Kind,
     check_readable,
+    check_takes_comparison,
     detect_kind,
 )
 from fedcohort.lab.folder.reproduction import (
@@ -157,6 +158,7 @@ __all__ = [
     "check_out",
     "check_readable",
     "check_simulation_folder",
+    "check_takes_comparison",
     "check_world_digest",
     "chunk_path",
     "comparable_settings",

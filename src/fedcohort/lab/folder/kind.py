@@ -40,6 +40,20 @@ def detect_kind(folder: Path, artefacts: Collection[str] = ()) -> Kind | None:
     return None
 
 
+def check_takes_comparison(folder: Path) -> None:
+    """Refuse a folder that holds a run of another kind, which no comparison may replace.
+
+    Args:
+        folder: The folder to write to; it need not exist.
+
+    Raises:
+        ValueError: If the folder holds a simulation, a Flower run or a reproduction.
+    """
+    kind = detect_kind(folder)
+    if kind is not None and kind is not Kind.COMPARISON:
+        raise ValueError(f"out must not hold a {kind.value}, got {folder}; choose another")
+
+
 def check_readable(name: str, folder: Path) -> None:
     """Refuse a folder that looks like a run but cannot be shown as one.
 

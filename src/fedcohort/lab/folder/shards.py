@@ -1,8 +1,10 @@
 """The shards of a comparison: comparisons of some of its seeds, in folders of their own."""
 
 import re
+from contextlib import ExitStack
 from pathlib import Path
 
+from fedcohort.files import locked
 from fedcohort.lab.folder.checkpoint import DAMAGED_CHECKPOINT
 from fedcohort.lab.folder.comparison import discard_comparison, has_comparison
 
@@ -36,18 +38,30 @@ def has_unmerged_shards(folder: Path) -> bool:
 
 
 def discard_shards(folder: Path) -> None:
-    """Remove the shards of a comparison, and leave everything else that is there."""
-    for path in find_shards(folder).values():
-        discard_comparison(path)
-        for damaged in path.glob(DAMAGED_CHECKPOINT.format("*")):
-            damaged.unlink()
-        for name in ("records", "allocations", "memory"):
-            _remove_if_empty(path / name)
-        _remove_if_empty(path)
+    """Remove the shards of a comparison, and leave everything else that is there.
+
+    Raises:
+        ValueError: If another process uses one of them. Nothing is removed then.
+    """
+    shards = find_shards(folder).values()
+    with ExitStack() as stack:
+        for path in shards:
+            stack.enter_context(locked(path, "shard"))
+        for path in shards:
+            _discard_shard(path)
     home = folder / SHARDS
     for path in home.glob("*-of-*.log"):
         path.unlink()
     _remove_if_empty(home)
+
+
+def _discard_shard(path: Path) -> None:
+    discard_comparison(path)
+    for damaged in path.glob(DAMAGED_CHECKPOINT.format("*")):
+        damaged.unlink()
+    for name in ("records", "allocations", "memory"):
+        _remove_if_empty(path / name)
+    _remove_if_empty(path)
 
 
 def _remove_if_empty(folder: Path) -> None:
