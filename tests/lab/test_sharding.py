@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from fedcohort.lab import folder as run_folder
+from fedcohort.lab import sharding
 from fedcohort.lab.comparison import load_comparison, run_comparison
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.devices import ShardFailed
@@ -251,6 +252,34 @@ def test_devices_do_not_go_on_without_being_told(copy):
     remove_second(copy)
     with pytest.raises(ValueError, match=r"out must not hold an unfinished run, .* add --resume"):
         run_sharded(CONFIG, copy, ShardWorkers.on_devices(["cpu"]))
+
+
+@pytest.mark.parametrize("options", [{"resume": True}, {"overwrite": True}])
+@pytest.mark.parametrize(
+    ("workers", "flag", "value"),
+    [
+        (ShardWorkers(("cuda:0", "cuda:1"), None, "cuda"), "devices", "cuda:0,cuda:1"),
+        (ShardWorkers.on_ray("auto", "cuda"), "ray", "auto"),
+    ],
+)
+def test_a_run_does_not_go_on_with_workers_of_another_kind(copy, workers, flag, value, options):
+    message = f"^{flag} must be of the kind cpu, as .*copy were, got {value} of the kind cuda$"
+    with pytest.raises(ValueError, match=message):
+        run_sharded(None, copy, workers, **options)
+    assert sorted(path.name for path in copy.iterdir()) == ["shards"]
+
+
+def test_a_new_run_without_settings_is_trained_on_the_workers_that_are_given(tmp_path, monkeypatch):
+    configs = []
+
+    def keep_config(config, *args):
+        configs.append(config)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sharding, "_train_all", keep_config)
+    with pytest.raises(KeyboardInterrupt):
+        run_sharded(None, tmp_path, ShardWorkers(("cuda:0",), None, "cuda"), resume=True)
+    assert configs == [ComparisonConfig(device="cuda")]
 
 
 def test_to_overwrite_discards_the_shards_too(copy):

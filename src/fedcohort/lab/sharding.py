@@ -168,8 +168,8 @@ def run_sharded(
     """Train what is left of a comparison on several devices, and merge their shards.
 
     Args:
-        config: The settings; `device` must be the kind of the workers'. None takes those of the
-            folder's shards.
+        config: The settings; `device` becomes the kind of the workers'. None takes those of the
+            folder's shards, or the defaults if it holds none.
         folder: The run folder.
         workers: Devices, or a Ray cluster.
         data: Folder with data sets.
@@ -180,13 +180,17 @@ def run_sharded(
         on_progress: Called with a few words, the rounds done and the rounds in all.
 
     Raises:
-        ValueError: If the folder holds something else, or a shard cannot be trained.
+        ValueError: If the folder holds something else, or a run that was begun on workers of
+            another kind, or a shard cannot be trained.
     """
-    if config is not None:
-        config = replace(config, device=workers.device)
     run_folder.check_out(folder)
     with run_folder.locked(folder):
         run_folder.check_takes_comparison(folder)
+        is_begun = run_folder.has_comparison(folder) or run_folder.find_shards(folder)
+        if config is None and not is_begun:
+            config = ComparisonConfig()
+        if config is not None:
+            config = replace(config, device=workers.device)
         if overwrite:
             config = config or read_whole_config(folder)
         else:
@@ -195,6 +199,11 @@ def run_sharded(
                 raise ValueError(
                     f"out must not hold an unfinished run, got {folder} with shards; add --resume"
                 )
+        if config.device != workers.device:
+            raise ValueError(
+                f"{workers.name} must be of the kind {config.device}, as those of the run in "
+                f"{folder} were, got {workers} of the kind {workers.device}"
+            )
         if overwrite or not run_folder.has_comparison(folder):
             _train_all(config, folder, workers, data, from_previous, overwrite, on_progress)
     return run_comparison(config, folder, data=data)
