@@ -312,3 +312,8 @@ def test_an_environment_that_is_another_file_of_the_folder_is_refused_by_name(tm
         ValueError, match=r"environment\.json must be the environment of a run, got"
     ):
         rundir.read_environment(tmp_path)
+
+
+def test_an_environment_of_which_nothing_is_known_is_not_the_one_here(tmp_path):
+    rundir.write_environment(tmp_path, {})
+    assert rundir.read_environment(tmp_path) == {}

@@ -191,6 +191,19 @@ def test_shards_that_do_not_belong_together_are_refused(copy, damage, message):
     assert sorted(path.name for path in copy.iterdir()) == ["shards"]  # nothing was written
 
 
+@pytest.mark.parametrize("name", ["environment.json", "owners.npz", "classes.npz"])
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_shard_that_has_lost_a_file_is_not_merged(copy, name, number):
+    (copy / "shards" / f"{number}-of-2" / name).unlink()
+    message = (
+        rf"{number}-of-2/{name} must be there to merge shard {number}/2, got no such file; "
+        rf"move .*{number}-of-2 away and train shard {number}/2 again with --shard {number}/2"
+    )
+    with pytest.raises(ValueError, match=message):
+        run_comparison(CONFIG, copy)
+    assert sorted(path.name for path in copy.iterdir()) == ["shards"]
+
+
 def test_shards_of_other_settings_than_asked_for_are_not_merged(copy):
     with pytest.raises(ValueError, match="must be shard 1/2 of the same settings, got rounds 6"):
         run_comparison(replace(CONFIG, rounds=7), copy)

@@ -39,8 +39,8 @@ def merge_shards(folder: Path, config: ComparisonConfig | None = None) -> None:
         config: Its settings. None takes them from the shards.
 
     Raises:
-        ValueError: If a shard is missing, unfinished, in use, or of other settings, samples or
-            sources than the others. Nothing is written then.
+        ValueError: If a shard is missing, unfinished, in use, has lost a file, or is of other
+            settings, samples or sources than the others. Nothing is written then.
     """
     shards = _find_all(folder)
     with ExitStack() as stack:
@@ -118,7 +118,7 @@ def _check_settings(
 
 
 def _check_finished(folder: Path, shards: Folders, configs: Configs) -> list[dict[str, Any]]:
-    """Return the checkpoints of all shards; those that have rounds left are refused."""
+    """Return the checkpoints of all shards; refuse those with rounds left or files missing."""
     states = []
     unfinished = []
     for shard, path in shards.items():
@@ -129,6 +129,8 @@ def _check_finished(folder: Path, shards: Folders, configs: Configs) -> list[dic
         rounds = configs[shard].rounds
         if state["round"] < rounds:
             unfinished.append(f"shard {shard} at round {state['round']} of {rounds}")
+        else:
+            _check_complete(shard, path)
         states.append(state)
     if unfinished:
         home = next(iter(shards.values())).parent
@@ -139,12 +141,26 @@ def _check_finished(folder: Path, shards: Folders, configs: Configs) -> list[dic
     return states
 
 
+def _check_complete(shard: Shard, path: Path) -> None:
+    """Refuse a shard that has lost a file which every run writes before its first round."""
+    for name in (run_folder.ENVIRONMENT, run_folder.LABEL_COUNTS, run_folder.CLASS_RATES):
+        if not (path / name).exists():
+            raise ValueError(
+                f"{path / name} must be there to merge shard {shard}, got no such file; "
+                f"{_advise_training(shard, path)}"
+            )
+
+
+def _advise_training(shard: Shard, path: Path) -> str:
+    return f"move {path} away and train shard {shard} again with --shard {shard}, then merge"
+
+
 def _advise_repair(folder: Path, shard: Shard, path: Path) -> str:
     """Return how a shard gets a good checkpoint again. Merging itself trains no rounds."""
     try:
         load_state(path / run_folder.PREVIOUS_CHECKPOINT)
     except ValueError:
-        return f"move {path} away and train shard {shard} again with --shard {shard}, then merge"
+        return _advise_training(shard, path)
     command = f"fedcohort compare --out {folder} --shard {shard} --resume --from-previous"
     return f"finish the shard with `{command}`, then merge"
 

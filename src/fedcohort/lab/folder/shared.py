@@ -20,7 +20,9 @@ DIGEST = re.compile(r"[0-9a-f]{64}")
 
 def write_environment(folder: Path, environment: Mapping[str, str] | None = None) -> None:
     """Write the versions and the machine that a run is computed with; None for those here."""
-    write_json(folder / ENVIRONMENT, environment or describe_environment())
+    if environment is None:
+        environment = describe_environment()
+    write_json(folder / ENVIRONMENT, environment)
 
 
 def read_environment(folder: Path) -> dict[str, str]:
