@@ -124,7 +124,8 @@ def test_a_new_folder_an_empty_one_and_an_unfinished_one_may_be_claimed(tmp_path
     assert not (tmp_path / "none").exists()
     check_simulation_folder(tmp_path, SETTINGS, overwrite=False)
     (tmp_path / "environment.json").write_text("{}")  # the first file of a simulation
-    (tmp_path / "results.npz").write_bytes(b"left by an interrupted run")
+    for name in ("world.sha256", "results.npz"):
+        (tmp_path / name).write_bytes(b"left by an interrupted run")
     check_simulation_folder(tmp_path, SETTINGS, overwrite=False)
 
 

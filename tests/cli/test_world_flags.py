@@ -12,6 +12,7 @@ from fedcohort.lab.config import ComparisonConfig, SimulationConfig
 from fedcohort.lab.parts import part_folder
 from fedcohort.lab.result import identity
 from fedcohort.lab.simulation import load_simulation
+from fedcohort.lab.training import Training
 from fedcohort.reports import figures
 from fedcohort.world.registry import WORLDS
 
@@ -182,6 +183,51 @@ def test_a_comparison_does_not_go_on_in_a_world_that_has_changed(call, tmp_path,
     code, _, err = call("compare", "--out", "run", "--resume")
     assert code == 2
     assert "world_file must be what the run in run was begun with, got other rounds" in err
+
+
+@pytest.mark.parametrize("command", [SIMULATE, (*COMPARE, "--out", "run")])
+def test_a_finished_run_is_not_shown_for_a_world_that_has_changed(call, tmp_path, command):
+    np.save("world.npy", answers())
+    assert call(*command, *RECORDED)[0] == 0
+    np.save("world.npy", ~answers())
+    code, out, err = call(*command, *RECORDED)
+    assert (code, out) == (2, "")
+    assert "world_file must be what the run in run was begun with, got other rounds" in err
+    assert call(*command, *RECORDED, "--overwrite")[0] == 0
+    assert call(*command, *RECORDED)[0] == 0
+    assert call(*command, "--overwrite")[0] == 0
+    assert not (tmp_path / "run" / "world.sha256").exists()  # The world is not recorded any more.
+
+
+def test_a_simulation_of_an_older_version_is_shown_without_the_digest_of_its_world(call, tmp_path):
+    np.save("world.npy", answers())
+    _, first, _ = call(*SIMULATE, *RECORDED)
+    (tmp_path / "run" / "world.sha256").unlink()
+    np.save("world.npy", ~answers())
+    assert call(*SIMULATE, *RECORDED) == (0, first, "")
+
+
+@pytest.mark.parametrize("stop_at", [1, None])
+def test_parts_of_a_reproduction_are_refused_if_their_world_has_changed(tmp_path, stop_at):
+    np.save("world.npy", answers())
+    config = ComparisonConfig(
+        selectors=("random",),
+        partitions=("iid",),
+        aggregations=("paper",),
+        seeds=1,
+        clients=8,
+        cohort=3,
+        rounds=2,
+        mode="one-by-one",
+        world="recorded",
+        world_file="world.npy",
+    )
+    Training(tmp_path, stop_at=stop_at).complete([config])
+    np.save("world.npy", ~answers())
+    with pytest.raises(ValueError, match=r"world_file must be .*, got other rounds"):
+        Training(tmp_path).complete([config])
+    (tmp_path / "world.npy").rename("other.npy")
+    Training(tmp_path).complete([replace(config, world_file="other.npy")])  # a part of its own
 
 
 def test_the_default_world_leaves_settings_and_identity_as_they_were(call, tmp_path):

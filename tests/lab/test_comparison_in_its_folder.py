@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from fedcohort.files import atomic_write
-
 from fedcohort.lab import comparison
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.comparison import load_comparison, run_comparison

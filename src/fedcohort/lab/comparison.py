@@ -12,13 +12,12 @@ from fedcohort.aggregation.compatibility import check_compatible
 from fedcohort.arrays import Floats
 from fedcohort.checks import check_choice
 from fedcohort.data import Dataset, load
-from fedcohort.files import digest_file
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.comparison_folder import Comparison, load_chunk, load_comparison, read_config
 from fedcohort.lab.config import ComparisonConfig, open_world
 from fedcohort.lab.merging import merge_shards
 from fedcohort.lab.simulation import Progress
-from fedcohort.lab.sources import check_present_sources, import_sources
+from fedcohort.lab.sources import check_present_sources, check_present_world, import_sources
 from fedcohort.lab.trackers import BACKENDS, check_installed
 from fedcohort.lab.tracking import track
 from fedcohort.selection.registry import SELECTORS
@@ -92,6 +91,7 @@ def run_comparison(
         state = None
         if not overwrite:
             state = _find_checkpoint(config, stored, folder, resume)
+            check_present_world(folder, config)
 
         is_finished = state is not None and state["round"] >= config.rounds
         if is_finished:
@@ -104,7 +104,7 @@ def run_comparison(
             _check_playable(config, folder)
         dataset = _load_dataset(config, data, on_progress)
         if not overwrite:
-            _check_unchanged(config, dataset, folder)
+            run_folder.check_data_digest(folder, dataset.digest)
 
         if not is_finished:
             # Imported here, not at the top: a finished comparison is shown without PyTorch.
@@ -186,13 +186,6 @@ def _load_dataset(
             on_progress("download", done, total or done)
 
     return load(config.dataset, data, on_progress=on_download)
-
-
-def _check_unchanged(config: ComparisonConfig, dataset: Dataset, folder: Path) -> None:
-    """Refuse samples, or a recorded world, other than those that a run was begun with."""
-    run_folder.check_data_digest(folder, dataset.digest)
-    if config.world_file is not None:
-        run_folder.check_world_digest(folder, digest_file(Path(config.world_file)))
 
 
 def _train(

@@ -237,9 +237,7 @@ def _write(
     digest = run_folder.read_data_digest(first)
     if digest is not None:
         run_folder.write_data_digest(folder, digest)
-    world_digest = run_folder.read_world_digest(first)
-    if world_digest is not None:
-        run_folder.write_world_digest(folder, world_digest)
+    run_folder.write_world_digest(folder, run_folder.read_world_digest(first))
     run_folder.write_sources(folder, run_folder.read_sources(first))
     run_folder.save_label_counts(folder, run_folder.load_label_counts(first))
     run_folder.save_class_rates(folder, **classes)

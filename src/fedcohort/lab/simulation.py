@@ -31,7 +31,12 @@ from fedcohort.lab.simulation_checks import (
     check_simulation_memory,
 )
 from fedcohort.lab.simulation_result import SimulationResult, collect
-from fedcohort.lab.sources import check_present_sources, source_digests
+from fedcohort.lab.sources import (
+    check_present_sources,
+    check_present_world,
+    digest_world,
+    source_digests,
+)
 from fedcohort.selection.lockstep import Lockstep
 from fedcohort.selection.protocol import Selector
 from fedcohort.selection.registry import Federation, make_selector
@@ -210,6 +215,7 @@ def load_or_simulate(
         run_folder.check_simulation_folder(folder, settings, overwrite, may_hold_others, stored)
         if stored is not None:
             check_present_sources(folder, config)
+            check_present_world(folder, config)
             with _suggesting_overwrite():
                 results = load_results(folder)
                 check_shapes(folder, config, results, shapes(config))
@@ -217,12 +223,13 @@ def load_or_simulate(
 
         extras = () if recorder is None else (recorder,)
         digests = source_digests(config)
+        world_digest = digest_world(config)  # before it is played: it may change meanwhile
         results = run(config, on_progress, *extras)
         run_folder.discard_simulation(folder)
         run_folder.write_environment(folder)
         if recorder is not None:
             recorder.save(folder, first_round=0)
-        run_folder.save_simulation(folder, settings, as_arrays(results), digests)
+        run_folder.save_simulation(folder, settings, as_arrays(results), digests, world_digest)
     return Simulation(folder, settings, config, results)
 
 

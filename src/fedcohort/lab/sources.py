@@ -1,8 +1,9 @@
-"""The sources of one's own parts: are they there, and are they what a run was begun with?"""
+"""Files that a run was begun with, sources and recorded worlds: are they still the same?"""
 
 from collections.abc import Mapping
 from pathlib import Path
 
+from fedcohort.files import digest_file
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.config import Config
 from fedcohort.lab.named_parts import find_references
@@ -54,6 +55,27 @@ def check_present_sources(folder: Path, config: Config) -> None:
         if is_file(name) and Path(name.rpartition(":")[0]).is_file():
             digests[name] = source_digest(kind, name)
     check_sources(folder, digests)
+
+
+def digest_world(config: Config) -> str | None:
+    """Return the digest of the recorded world that a configuration plays, None if none."""
+    if config.world_file is None:
+        return None
+    return digest_file(Path(config.world_file))
+
+
+def check_present_world(folder: Path, config: Config) -> None:
+    """Refuse a recorded world that has changed since a run was begun.
+
+    Args:
+        folder: The run folder. Runs of older versions may not know the digest of their world.
+        config: Its configuration. A file that is gone is not looked at.
+
+    Raises:
+        ValueError: If the file has changed.
+    """
+    if config.world_file is not None and Path(config.world_file).is_file():
+        run_folder.check_world_digest(folder, digest_file(Path(config.world_file)))
 
 
 def import_sources(config: Config, folder: Path | None) -> None:

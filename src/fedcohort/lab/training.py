@@ -18,7 +18,7 @@ from fedcohort.lab.named_parts import is_own_data
 from fedcohort.lab.parts import part_folder, remaining_parts, unfinished_parts
 from fedcohort.lab.result import Result, identity
 from fedcohort.lab.simulation import Progress
-from fedcohort.lab.sources import check_sources, source_digests
+from fedcohort.lab.sources import check_present_world, check_sources, source_digests
 from fedcohort.lab.trial import Trial
 
 
@@ -76,8 +76,10 @@ class Training:
         for config in configs:
             self._check_own_file(config.dataset)
             digests = source_digests(config)
-            for folder in self._find_parts():
+            for folder, part in self._find_parts().items():
                 check_sources(folder, digests)
+                if part.world_file == config.world_file:
+                    check_present_world(folder, config)
             # First the parts that an earlier call left unfinished.
             for folder, part in unfinished_parts(config, self._find_parts()):
                 if remaining_parts(part, self._finished()):

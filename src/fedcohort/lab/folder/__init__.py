@@ -8,7 +8,8 @@
                    memory/ if a rule remembers updates;
                    shards/ if its seeds were shared out, with a comparison in each folder;
                    cost.json too in a part of a reproduction
-    simulation     settings.json, results.npz, environment.json, allocations/, sources.json
+    simulation     settings.json, results.npz, environment.json, allocations/, sources.json;
+                   world.sha256 if the world is recorded
     reproduction   reproduce.json, runs/ with a comparison in each folder, runs-NAME.parquet,
                    and a folder for each artefact: a simulation, or its exported.json
     advice         advice.json, settings.toml, strategy.py and report.html; no run
@@ -44,7 +45,6 @@ from fedcohort.lab.folder.comparison import (
     RECORDS,
     REPORT_PAGE,
     check_data_digest,
-    check_world_digest,
     chunk_path,
     discard_comparison,
     has_comparison,
@@ -56,7 +56,6 @@ from fedcohort.lab.folder.comparison import (
     read_data_digest,
     read_mlflow_runs,
     read_settings,
-    read_world_digest,
     save_label_counts,
     save_records,
     save_summary,
@@ -65,7 +64,6 @@ from fedcohort.lab.folder.comparison import (
     write_data_digest,
     write_mlflow_runs,
     write_settings,
-    write_world_digest,
 )
 from fedcohort.lab.folder.flower import (
     FLOWER_JOURNAL,
@@ -106,13 +104,16 @@ from fedcohort.lab.folder.shards import (
 from fedcohort.lab.folder.shared import (
     ENVIRONMENT,
     Arrays,
+    check_world_digest,
     find_difference,
     load_allocations,
     read_environment,
     read_sources,
+    read_world_digest,
     save_allocations,
     write_environment,
     write_sources,
+    write_world_digest,
 )
 from fedcohort.lab.folder.simulation import (
     check_simulation_folder,

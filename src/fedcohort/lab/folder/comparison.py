@@ -10,7 +10,6 @@ import numpy.typing as npt
 from fedcohort.checks import LARGEST_FLOAT, check_range
 from fedcohort.files import (
     load_arrays,
-    read_sealed_text,
     read_toml,
     save_arrays,
     save_csv,
@@ -27,12 +26,13 @@ from fedcohort.lab.folder.checkpoint import (
 from fedcohort.lab.folder.classes import CLASS_RATES
 from fedcohort.lab.folder.shared import (
     ALLOCATIONS,
-    DIGEST,
     ENVIRONMENT,
     SOURCES,
+    WORLD_DIGEST,
     Arrays,
     chunk_name,
     discard_chunks,
+    read_digest,
     read_if_there,
     write_environment,
 )
@@ -40,7 +40,6 @@ from fedcohort.lab.folder.update_memory import discard_memory
 
 COMPARISON_SETTINGS = "settings.toml"
 DATA_DIGEST = "data.sha256"
-WORLD_DIGEST = "world.sha256"
 RECORDS = "records"
 FIRST_ROUND = "first_round"  # of a chunk of records, beside the arrays
 LABEL_COUNTS = "owners.npz"
@@ -104,7 +103,7 @@ def write_data_digest(folder: Path, digest: str) -> None:
 
 def read_data_digest(folder: Path) -> str | None:
     """Return the digest of the samples that a comparison was trained on, None if unknown."""
-    return _read_digest(folder / DATA_DIGEST)
+    return read_digest(folder / DATA_DIGEST)
 
 
 def check_data_digest(folder: Path, digest: str) -> None:
@@ -112,25 +111,6 @@ def check_data_digest(folder: Path, digest: str) -> None:
     if read_data_digest(folder) not in (None, digest):
         raise ValueError(
             f"dataset must be what the run in {folder} was begun with, got other samples; "
-            "choose another folder"
-        )
-
-
-def write_world_digest(folder: Path, digest: str) -> None:
-    """Write the digest of the recorded world that a comparison plays."""
-    write_sealed_text(folder / WORLD_DIGEST, f"{digest}\n")
-
-
-def read_world_digest(folder: Path) -> str | None:
-    """Return the digest of the recorded world that a comparison played, None if unknown."""
-    return _read_digest(folder / WORLD_DIGEST)
-
-
-def check_world_digest(folder: Path, digest: str) -> None:
-    """Refuse to go on in a recorded world other than the one that a comparison was begun in."""
-    if read_world_digest(folder) not in (None, digest):
-        raise ValueError(
-            f"world_file must be what the run in {folder} was begun with, got other rounds; "
             "choose another folder"
         )
 
@@ -283,16 +263,3 @@ def discard_comparison(folder: Path) -> None:
     discard_chunks(folder / RECORDS)
     discard_chunks(folder / ALLOCATIONS)
     discard_memory(folder)
-
-
-def _read_digest(path: Path) -> str | None:
-    """Return the digest in a file, None if there is no such file."""
-    if not path.exists():
-        return None
-    try:
-        *_, digest = read_sealed_text(path).splitlines() or [""]
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path} must hold a digest, got: {error}") from None
-    if not DIGEST.fullmatch(digest):
-        raise ValueError(f"{path} must hold a digest of 64 digits, got {digest!r}")
-    return digest

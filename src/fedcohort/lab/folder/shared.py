@@ -1,4 +1,4 @@
-"""What every run folder may hold: the environment and the recorded probabilities."""
+"""What every run folder may hold: environment, recorded probabilities, digests of inputs."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy.typing as npt
 
-from fedcohort.files import is_draft, load_arrays, read_json_table, save_arrays, write_json
+from fedcohort.files import (
+    is_draft,
+    load_arrays,
+    read_json_table,
+    read_sealed_text,
+    save_arrays,
+    write_json,
+    write_sealed_text,
+)
 from fedcohort.lab.environment import describe_environment
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -15,6 +23,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 ENVIRONMENT = "environment.json"
 ALLOCATIONS = "allocations"
 SOURCES = "sources.json"
+WORLD_DIGEST = "world.sha256"
 DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -51,6 +60,41 @@ def read_sources(folder: Path) -> dict[str, str]:
         if not isinstance(digest, str) or not DIGEST.fullmatch(digest):
             raise ValueError(f"{path} must hold digests of 64 digits, got {digest!r} for {name}")
     return digests
+
+
+def write_world_digest(folder: Path, digest: str | None) -> None:
+    """Write the digest of the recorded world that a run plays; without one there is no file."""
+    if digest is not None:
+        write_sealed_text(folder / WORLD_DIGEST, f"{digest}\n")
+    else:
+        (folder / WORLD_DIGEST).unlink(missing_ok=True)
+
+
+def read_world_digest(folder: Path) -> str | None:
+    """Return the digest of the recorded world that a run played, None if unknown."""
+    return read_digest(folder / WORLD_DIGEST)
+
+
+def check_world_digest(folder: Path, digest: str) -> None:
+    """Refuse a recorded world other than the one that a run was begun in."""
+    if read_world_digest(folder) not in (None, digest):
+        raise ValueError(
+            f"world_file must be what the run in {folder} was begun with, got other rounds; "
+            "choose another folder"
+        )
+
+
+def read_digest(path: Path) -> str | None:
+    """Return the digest in a file, None if there is no such file."""
+    if not path.exists():
+        return None
+    try:
+        *_, digest = read_sealed_text(path).splitlines() or [""]
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} must hold a digest, got: {error}") from None
+    if not DIGEST.fullmatch(digest):
+        raise ValueError(f"{path} must hold a digest of 64 digits, got {digest!r}")
+    return digest
 
 
 def save_allocations(folder: Path, first_round: int, arrays: Arrays) -> None:

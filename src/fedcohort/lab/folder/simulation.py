@@ -13,11 +13,13 @@ from fedcohort.lab.folder.shared import (
     ALLOCATIONS,
     ENVIRONMENT,
     SOURCES,
+    WORLD_DIGEST,
     Arrays,
     discard_allocations,
     find_difference,
     holds_only,
     write_sources,
+    write_world_digest,
 )
 from fedcohort.lab.folder.target import check_empty, check_out
 
@@ -83,7 +85,7 @@ def _holds_unfinished(folder: Path) -> bool:
     """Return whether a folder holds nothing but what a simulation wrote before it was killed."""
     own = {ENVIRONMENT}
     if (folder / ENVIRONMENT).exists():  # It is written first.
-        own |= {ALLOCATIONS, SOURCES, SIMULATION_RESULTS, SIMULATION_SETTINGS}
+        own |= {ALLOCATIONS, SOURCES, WORLD_DIGEST, SIMULATION_RESULTS, SIMULATION_SETTINGS}
     return holds_only(folder, own)
 
 
@@ -105,13 +107,22 @@ def save_simulation(
     settings: Mapping[str, Any],
     arrays: Arrays,
     sources: Mapping[str, str] | None = None,
+    world_digest: str | None = None,
 ) -> None:
-    """Write the digests of a simulation's sources, its results and, last, its settings.
+    """Write the digests of a simulation's inputs, its results and, last, its settings.
 
     With its settings a folder counts as finished, so everything else is written before.
+
+    Args:
+        folder: The run folder.
+        settings: The settings as plain values.
+        arrays: The results.
+        sources: The digests of sources of one's own, by reference.
+        world_digest: The digest of the recorded world, None if there is none.
     """
     (folder / SIMULATION_SETTINGS).unlink(missing_ok=True)
     write_sources(folder, sources or {})
+    write_world_digest(folder, world_digest)
     save_arrays(folder / SIMULATION_RESULTS, arrays)
     write_json(folder / SIMULATION_SETTINGS, settings)
 
