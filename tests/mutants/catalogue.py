@@ -3,6 +3,7 @@
 import advice_mutants
 import cli_mutants
 import flower_mutants
+import folder_mutants
 import fresh_mutants
 import lab_mutants
 import paper_mutants
@@ -15,6 +16,7 @@ MUTANTS = (
     *selection_mutants.MUTANTS,
     *scheme_mutants.MUTANTS,
     *lab_mutants.MUTANTS,
+    *folder_mutants.MUTANTS,
     *paper_mutants.MUTANTS,
     *flower_mutants.MUTANTS,
     *reports_mutants.MUTANTS,
