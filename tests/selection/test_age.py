@@ -91,6 +91,22 @@ def test_from_trees_the_probabilities_are_those_of_the_ages_and_a_resumed_run_go
             resumed.load_state_dict(selector.state_dict())
 
 
+@pytest.mark.parametrize("rng", [0, [0, 1]])
+def test_a_round_in_which_nobody_is_available_leaves_the_trees_as_they_are(rng):
+    selector = Age(6, 2, rng=rng, algorithm="tree")
+    cohort = selector.select(0)
+    selector.update(Outcome(cohort, np.ones(cohort.clients.shape)))
+    nobody = selector.select(1, np.zeros(6, dtype=bool))
+    selector.update(Outcome(nobody, np.ones(nobody.clients.shape)))
+
+    # Two clients answered in round 0 and are 2 rounds old in round 2, the four others 3: the
+    # ages sum to 16.
+    cohort = selector.select(2)
+    ages = np.take_along_axis(selector.ages(2), cohort.clients, axis=-1)
+    assert set(selector.ages(2).ravel()) == {2.0, 3.0}
+    np.testing.assert_allclose(cohort.inclusion, 2 * ages / 16, rtol=1e-12)
+
+
 def test_trees_hit_the_probabilities_of_the_ages():
     selector = Age(40, 8, rng=0, algorithm="tree")
     selector.last_heard = np.arange(40) % 9 - 1.0

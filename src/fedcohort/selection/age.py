@@ -92,12 +92,14 @@ class Age(DrawnSelector):
         return allocate_present(np.log(self.ages(round)), size, present)
 
     def learn(self, outcome: Outcome) -> None:
-        """Note the round for the clients whose update arrived."""
+        """Note the round for the clients whose update arrived; skip a round without clients."""
         clients = outcome.cohort.clients
+        if not clients.size:
+            return
         before = pick(self.last_heard, clients)
         heard = np.where(outcome.success > 0, float(outcome.cohort.round), before)
         place(self.last_heard, clients, heard)
-        self._newest = max(self._newest, float(heard.max(initial=-1.0)))
+        self._newest = max(self._newest, float(heard.max()))
         if self._trees is not None:
             self._trees.put(clients, -heard)
 
