@@ -23,6 +23,16 @@ def test_the_least_available_go_first_in_a_case_worked_by_hand():
     assert selector.select(3, [0, 1, 2]).clients.tolist() == [1, 2]
 
 
+def test_a_round_with_nobody_there_counts_for_everyone():
+    # Nobody is there in three of four rounds, client 0 in the fourth: 2/6 and 1/6.
+    selector = REFL(2, 1, rng=0)
+    for round in range(3):
+        tell(selector, round, [])
+    tell(selector, 3, [0])
+    assert selector.trials.tolist() == [4.0, 4.0]
+    assert selector.availability().tolist() == [2 / 6, 1 / 6]
+
+
 def test_without_masks_the_answers_of_those_asked_count():
     # K = k = 2: both are asked three times, client 0 answers each time, 1 never: 4/5 and 1/5.
     selector = REFL(2, 2, rng=0)

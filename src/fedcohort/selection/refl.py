@@ -69,14 +69,12 @@ class REFL(BaseSelector):
         return (self.times_there + 1) / (self.trials + 2)
 
     def learn(self, outcome: Outcome) -> None:
-        """Count who was there, or who answered; skip a round with nobody there."""
-        clients = outcome.cohort.clients
-        if not clients.size:
-            return
+        """Count who was there, if that is known; otherwise count who answered."""
         if self.present is not None:
             self.trials = self.trials + 1
             self.times_there = self.times_there + self.present
             return
+        clients = outcome.cohort.clients
         place(self.trials, clients, pick(self.trials, clients) + outcome.observed)
         place(self.times_there, clients, pick(self.times_there, clients) + outcome.success)
 
