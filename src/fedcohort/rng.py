@@ -177,7 +177,7 @@ def batch_shape(rng: Rng) -> tuple[int, ...]:
 
 
 def rng_state(rng: Rng) -> Any:
-    """Return the state as plain numbers and words, which JSON can hold."""
+    """Return the state of the generator, or the states of all."""
     if isinstance(rng, Streams):
         return rng.states()
     return rng.bit_generator.state
