@@ -87,6 +87,17 @@ def test_a_package_gives_what_it_registers_by_its_short_and_its_long_name(instal
         ("exit(3)", "mine.py:A", "got SystemExit: 3 in line 1 of mine.py"),
         ("raise OSError", "mine.py:A", "got OSError in line 1 of mine.py"),
         ("raise OSError('a\\nb')", "mine.py:A", "got OSError: a b in line 1 of mine.py"),
+        (
+            "def __getattr__(name):\n    raise KeyError(name)",
+            "mine.py:A",
+            "must be a name in mine.py, got KeyError: 'A' in line 2 of mine.py",
+        ),
+        (
+            "class Mute(Exception):\n    def __str__(self):\n        return 1 / 0\nraise Mute",
+            "mine.py:A",
+            "got Mute in line 4 of mine.py",
+        ),
+        ("", "a" * 300 + ".py:A", "must be in a file that can be read, got: "),
         ("import json\n\njson.loads('?')", "mine.py:A", "in line 3 of mine.py"),
         ("\0", "mine.py:A", "mine.py:A' must be in a module that can be imported, got "),
         ("", "no.such:A", "must be in a module that is installed, got no 'no.such'"),

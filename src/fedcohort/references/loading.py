@@ -149,9 +149,9 @@ def _own_file(kind: type) -> str | None:
 
 
 def _read_file(about: str, path: Path) -> bytes:
-    if not path.is_file():
-        raise ValueError(f"{about} must be in a file that is there, got no file {path}")
     try:
+        if not path.is_file():  # which raises an error if the name is too long
+            raise ValueError(f"{about} must be in a file that is there, got no file {path}")
         return path.read_bytes()
     except OSError as error:
         raise ValueError(f"{about} must be in a file that can be read, got: {error}") from None
@@ -216,8 +216,11 @@ def _no_module(about: str, name: str) -> str:
 
 
 def _find_in(module: Any, place: str, about: str, variable: str) -> Any:
-    if hasattr(module, variable):
-        return getattr(module, variable)
+    try:
+        if hasattr(module, variable):
+            return getattr(module, variable)
+    except (Exception, SystemExit) as error:  # of a module's own __getattr__
+        raise ValueError(f"{about} must be a name in {place}, got {_describe(error)}") from None
     names = [name for name in vars(module) if not name.startswith("_")]
     nearest = get_close_matches(variable, names, n=3, cutoff=0.5)
     hint = ""
@@ -228,7 +231,10 @@ def _find_in(module: Any, place: str, about: str, variable: str) -> Any:
 
 def _describe(error: BaseException) -> str:
     """Return the type and the message of an error, and the line of the user's file."""
-    message = " ".join(str(error).split())
+    try:
+        message = " ".join(str(error).split())
+    except Exception:  # of a class of the user's own
+        message = ""
     where = ""
     if isinstance(error, SyntaxError):
         message = error.msg
