@@ -1,3 +1,4 @@
+import re
 from math import inf, nan
 
 import pytest
@@ -57,6 +58,20 @@ def test_a_whole_number_that_counts_more_than_fits_any_memory_is_refused(world, 
     conditions = Conditions(4, [0], options={option: value}, rounds=5)
     with pytest.raises(ValueError, match=f"option {option} must be .* at most 2147483647, got "):
         make_world(world, conditions)
+
+
+@pytest.mark.parametrize("value", ["x", None, True, [3.0]])
+@pytest.mark.parametrize("world", ["markov", "cyclic"])  # where it is any number, and a whole one
+def test_an_option_that_is_no_number_is_refused_by_its_name(world, value):
+    refusal = f"world option cycle must be a number, got {value!r}"
+    with pytest.raises(ValueError, match=re.escape(refusal)):
+        make_world(world, Conditions(4, [0], options={"cycle": value}))
+
+
+@pytest.mark.parametrize("value", [2.5, 10**400], ids=["fraction", "huge"])
+def test_a_whole_number_has_no_fraction_and_any_size_is_compared(value):
+    with pytest.raises(ValueError, match="world option cycle must be a whole number"):
+        make_world("cyclic", Conditions(4, [0], options={"cycle": value}))
 
 
 @pytest.mark.parametrize("value", [inf, nan])

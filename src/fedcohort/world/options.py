@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from numbers import Real
+from typing import Any
 
 from fedcohort.checks import (
     LARGEST_FLOAT,
@@ -123,18 +125,20 @@ def shortest(value: float) -> str:
     return repr(value).removesuffix(".0")
 
 
-def _check_value(name: str, value: float, option: Option) -> float:
-    if option.is_whole and float(value).is_integer():
-        return _check_whole(name, value, option)
+def _check_value(name: str, value: Any, option: Option) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ValueError(f"{name} must be a number, got {shown(value)}")
     if option.is_whole:
-        raise ValueError(f"{name} must be a whole number, got {shown(value)}")
+        return _check_whole(name, value, option)
     if option.high == inf and value < option.low:
         raise ValueError(f"{name} must be at least {option.low:g}, got {shown(value)}")
     return check_range(name, value, option.low, min(option.high, LARGEST_FLOAT))
 
 
-def _check_whole(name: str, value: float, option: Option) -> int:
+def _check_whole(name: str, value: Any, option: Option) -> int:
     """Return a whole number; without a bound of its own, it is one of rounds or clients."""
+    if value % 1 != 0:  # nan and infinity leave nan
+        raise ValueError(f"{name} must be a whole number, got {shown(value)}")
     high = MAX_COUNT if option.high == inf else int(option.high)
     if value > high:  # written as it was given: 1e308 has 309 digits
         raise ValueError(f"{name} must be a whole number at most {high}, got {shown(value)}")
