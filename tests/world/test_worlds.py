@@ -1,4 +1,5 @@
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -116,3 +117,22 @@ def test_a_world_that_needs_the_clients_data_says_so(name):
 def test_an_unknown_world_gets_the_nearest_name():
     with pytest.raises(ValueError, match=r"world must be one of .* did you mean 'bernoulli'"):
         make_world("bernouli", Conditions(4, [0]))
+
+
+@pytest.mark.parametrize("rounds", [0, -1, 2.5])
+def test_a_number_of_rounds_is_at_least_one(rounds):
+    with pytest.raises(ValueError, match=f"rounds must be a whole number at least 1, got {rounds}"):
+        Conditions(4, [0], rounds=rounds)
+
+
+def test_success_rates_of_a_world_of_ones_own_may_be_a_list(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [
+        "from fedcohort.world.base import World",
+        "def halves(conditions):",
+        "    return World(iter([[[True, False]]]), success_rates=[0.25, 0.5])",
+    ]
+    Path("own.py").write_text("\n".join(lines))
+    world = make_world("own.py:halves", Conditions(2, [0]))
+    np.testing.assert_array_equal(world.success_rates, np.array([0.25, 0.5]), strict=True)
+    assert next(world.lasting("halves", 1).rows) == [[True, False]]

@@ -32,6 +32,9 @@ class Conditions:
         model_bytes: Size of the model that is sent and returned, for worlds that time clients.
         deadline: Seconds after which an answer is late, for worlds that time clients.
         rounds: Number of rounds that will be played, for worlds that change on the way.
+
+    Raises:
+        ValueError: If the number of rounds is given and below 1.
     """
 
     num_clients: int
@@ -46,6 +49,10 @@ class Conditions:
     model_bytes: int | None = None
     deadline: float | None = None
     rounds: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.rounds is not None:
+            check_int("rounds", self.rounds, 1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,10 +1,12 @@
 """The one list of worlds, read by the command line, the laboratory and the tests."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from fedcohort.arrays import Floats
 from fedcohort.checks import check_array
 from fedcohort.references import make_own, resolve
 from fedcohort.world.base import Conditions, World
@@ -66,7 +68,9 @@ def make_world(name: str, conditions: Conditions) -> World:
         world = WORLDS[name](conditions)
     else:
         world = make_own(f"world {name!r}", make, World, conditions)
-        _check_rates(f"success_rates of the world {name!r}", world.success_rates, conditions)
+        about = f"success_rates of the world {name!r}"
+        rates = _check_rates(about, world.success_rates, conditions)
+        world = replace(world, success_rates=rates)  # which may have been a list
     if conditions.knows_offline and world.available is None:
         raise ValueError(
             f"knows_offline must be false in the world {name!r}, whose clients are never offline "
@@ -75,9 +79,9 @@ def make_world(name: str, conditions: Conditions) -> World:
     return world
 
 
-def _check_rates(name: str, rates: npt.ArrayLike, conditions: Conditions) -> None:
-    """Refuse success rates that are neither [K] nor [S, K]."""
+def _check_rates(name: str, rates: npt.ArrayLike, conditions: Conditions) -> Floats:
+    """Return success rates as an array, and refuse those that are neither [K] nor [S, K]."""
     shape: tuple[int, ...] = (conditions.num_clients,)
     if np.ndim(rates) > 1:
         shape = (len(conditions.seeds), conditions.num_clients)
-    check_array(name, rates, shape, 0.0, 1.0)
+    return check_array(name, rates, shape, 0.0, 1.0)
