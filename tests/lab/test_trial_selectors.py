@@ -47,3 +47,19 @@ def test_every_run_asks_its_cohort_and_over_selection_closes_rounds_early(whole)
         assert (asked[:, position] == size).all()
     over = [row for row, key in enumerate(whole.keys) if key.selector == "over-selection"]
     assert records["arrived"][:, over].sum(axis=-1).max() <= 3
+
+
+def test_a_model_that_diverged_has_the_highest_loss_and_the_comparison_goes_on(tmp_path):
+    config = make_config(selectors=("pow-d",), partitions=("iid",), rounds=2, candidates=CLIENTS)
+    trial = Trial(config, DATA, tmp_path)
+    losses = np.array([[1.0, np.nan, 2.0, 3.0, np.inf, 9.0, 4.0, 5.0]] * 2)
+    trial.engine.losses = lambda rows, clients: np.take_along_axis(losses[rows], clients, axis=-1)
+    assert trial.selector.select(0).clients.tolist() == [[1, 4, 5], [1, 4, 5]]
+
+
+def test_pow_d_plays_on_when_its_models_have_diverged(tmp_path):
+    config = make_config(selectors=("pow-d",), partitions=("iid",), rounds=3)
+    trial = Trial(config, DATA, tmp_path)
+    trial.engine.models.fill_(float("nan"))
+    trial.run()
+    assert trial.done == 3

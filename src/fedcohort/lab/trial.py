@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fedcohort.arrays import Floats, Ints
+from fedcohort.checks import LARGEST_FLOAT
 from fedcohort.data import Dataset, label_counts
 from fedcohort.files import digest_file
 from fedcohort.lab import folder as run_folder
@@ -106,7 +107,9 @@ class Trial:
         return np.stack([labels.sum(axis=-1) for labels in counts])
 
     def _probe_losses(self, rows: list[int], clients: Ints) -> Floats:
-        return self.engine.losses(rows, clients)
+        """Return the losses of clients; that of a model that diverged is the highest."""
+        losses = self.engine.losses(rows, clients)
+        return np.where(np.isfinite(losses), losses, LARGEST_FLOAT)
 
     def open_world(self) -> RunsWorld:
         """Return what every client of every run would do, from the first round on."""
