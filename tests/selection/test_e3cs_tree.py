@@ -1,6 +1,7 @@
 """E3CS drawn from trees: the same probabilities and weights as E3CS that scans everyone."""
 
 from copy import deepcopy
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -228,6 +229,38 @@ def test_a_strange_tree_is_refused_and_nothing_changes(name, value, message):
         selector.load_state_dict(state | {"tree": None})
 
 
+def charge_exactly(logs, cohort, charge, log_cap, share):
+    """Return the weights after a robust update, with 40 digits."""
+    with localcontext(prec=40):
+        cap = Decimal(float(log_cap)).exp()
+        weights = [min(Decimal(log).exp(), cap) for log in logs.tolist()]
+        for client, lost in zip(cohort.clients, charge.tolist(), strict=True):
+            weights[client] *= Decimal(-lost).exp()
+        total = sum(weights)
+        spread = Decimal(share)
+        return [(1 - spread) * weight / total + spread / len(weights) for weight in weights]
+
+
+@pytest.mark.parametrize("eta", [0.5, 50.0, 1e6])
+@pytest.mark.parametrize("share", [1e-100, 1e-16, 1e-12, 1e-4])
+def test_a_robust_update_is_exact_to_eleven_digits_even_where_all_weight_fails(share, eta):
+    # Odd clients take all the weight, and lose it when nobody answers any more: what is left of
+    # the sum may be below the rounding of what was there.
+    selector = make("robust", 40, 8, share=share, eta=eta)
+    for round in range(40):
+        before = selector.log_weights
+        cohort = selector.select(round)
+        success = cohort.clients % 2 * (round % 20 < 10)
+        charge = eta * 8 / 40 * (1 - success) / cohort.inclusion
+        expected = charge_exactly(before, cohort, charge, selector.log_cap, share)
+
+        selector.update(Outcome(cohort, success))
+        for log, weight in zip(selector.log_weights.tolist(), expected, strict=True):
+            with localcontext(prec=40):
+                error = Decimal(log).exp() / weight - 1
+            assert abs(error) < 1e-11
+
+
 @pytest.mark.parametrize("update", RULES)
 def test_rounds_in_which_some_are_away_and_newcomers_are_learned_as_by_a_scan(update):
     tree, scan = make_pair(update, sampler="pivotal")
@@ -271,7 +304,9 @@ def test_cohorts_of_one_and_of_everyone(update, num_clients, cohort_size):
 def test_a_tree_is_refused_where_it_cannot_draw_or_hold_the_weights():
     with pytest.raises(ValueError, match="sampler of algorithm 'tree' must be"):
         make(sampler="successive")
-    with pytest.raises(ValueError, match="share must be above 0 for algorithm 'tree', got 0"):
-        make("robust", share=0.0)
+    for share in (0.0, 9e-101):
+        refusal = f"share must be at least 1e-100 for algorithm 'tree', got {share}"
+        with pytest.raises(ValueError, match=refusal):
+            make("robust", share=share)
     with pytest.raises(ValueError, match="algorithm must be"):
         make(algorithm="heap")

@@ -56,7 +56,7 @@ class Age(DrawnSelector):
         self, num_clients: int, cohort_size: int, *, rng: RngLike, algorithm: str = "auto"
     ) -> None:
         super().__init__(num_clients, cohort_size, rng=rng)
-        self.algorithm = check_algorithm(algorithm, "systematic", fits_tree=True)
+        self.algorithm = check_algorithm(algorithm, "systematic")
         self.last_heard = np.full(self.shape, -1.0)
 
     @property
@@ -78,7 +78,7 @@ class Age(DrawnSelector):
 
         A tree needs everyone available, and nobody heard of in this round or a later one.
         """
-        method = resolve_algorithm(self.algorithm, self.num_clients, "systematic", fits_tree=True)
+        method = resolve_algorithm(self.algorithm, self.num_clients, "systematic")
         if method != "tree" or present is not None or self._newest >= round:
             return super().choose(round, size, present)
         if self._trees is None:

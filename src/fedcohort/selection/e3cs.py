@@ -111,7 +111,7 @@ class E3CS(BaseSelector):
         self.update_rule = check_choice("update", update, UPDATES)
         self.share = check_range("share", share, 0.0, 1.0)
         self.sampler = check_choice("sampler", sampler, SAMPLERS)
-        self.algorithm = check_algorithm(algorithm, sampler, self._fits_tree)
+        self.algorithm = check_algorithm(algorithm, sampler, self._spread)
         self.eta = choose_rate(eta, horizon, num_clients, cohort_size, self.fraction)
         # Line 1: every weight is 1. The robust weights sum to one.
         start = -log(num_clients) if self.is_robust else 0.0
@@ -268,12 +268,12 @@ class E3CS(BaseSelector):
     @property
     def _method(self) -> str:
         """How rounds with everyone available are computed: "sort", "scan" or "tree"."""
-        return resolve_algorithm(self.algorithm, self.num_clients, self.sampler, self._fits_tree)
+        return resolve_algorithm(self.algorithm, self.num_clients, self.sampler, self._spread)
 
     @property
-    def _fits_tree(self) -> bool:
-        """Whether weights stay in the range of trees: the share keeps the robust ones in it."""
-        return not self.is_robust or self.share > 0
+    def _spread(self) -> float:
+        """Share of the weight that keeps robust weights in the range of trees; 1 for others."""
+        return self.share if self.is_robust else 1.0
 
     def _allocate(
         self, log_weights: Floats, round: int, size: int, present: Bools | None

@@ -5,9 +5,10 @@ centred anew where the cap would leave the range in which sums of floats are saf
 
 The robust update is w <- (1 - beta) w / W + beta / K for all, and something else for those asked.
 So a tree holds values v with w = scale * v + shift. The shift only grows, and a weight is a
-difference of it and the rest: when it is `LARGEST_SHIFT` times the share of a round, all values
-are written anew. Until then a weight has lost at most 3 digits of 16 to this, and the roundings
-of so many rounds; between two such rounds lie at least about `LARGEST_SHIFT` or K/k rounds.
+difference of it and the rest, but never below the share of a round, beta / K. Before the shift
+exceeds `LARGEST_SHIFT` times that, all values are written anew: so a weight loses at most 3 digits
+of 16 to the difference, and an update gives no weight a relative error above 1e-11. With
+usual learning rates about `LARGEST_SHIFT` or K/k rounds lie between two such passes.
 """
 
 from collections.abc import Mapping
@@ -28,6 +29,7 @@ SMALLEST_CAP = 1e-50
 LARGEST_LOG = 345.0  # of a value: such a client is far above every cap, and its sums are finite
 LARGEST_SHIFT = 1000.0
 LARGEST_SCALE = 1e100
+SMALLEST_SHARE = 1e-100  # with less, robust weights leave the range in which sums are safe
 NUMBERS = ("centre", "scale", "shift", "limit")  # of each run, in states
 
 
@@ -68,18 +70,22 @@ class TreeRun:
         own = np.minimum(weights.weights_at(clients), exp(log_cap - self.centre))
         own *= np.exp(-charge)
         weights.put(clients, (own - weights.shift) / weights.scale)
-
-        even = share / weights.num_clients
-        factor = (1 - share) / weights.total()
-        weights.scale *= factor
-        weights.shift = weights.shift * factor + even
         self.centre = 0.0
 
-        is_safe = 1 / LARGEST_SCALE < weights.scale < LARGEST_SCALE
-        if weights.shift > LARGEST_SHIFT * even or not is_safe:
-            values = weights.scale * weights.values() + weights.shift
-            limit = weights.scale * weights.limit + weights.shift
-            self.weights = LazyWeights(values, limit=limit)
+        even = share / weights.num_clients
+        total = weights.total()  # only rounding is left, of either sign, where all have failed
+        factor = (1 - share) / total if total > 0 else inf
+        scale = weights.scale * factor
+        shift = weights.shift * factor + even
+        if shift <= LARGEST_SHIFT * even and 1 / LARGEST_SCALE < scale < LARGEST_SCALE:
+            weights.scale = scale
+            weights.shift = shift
+            return
+        values = weights.scale * weights.values() + weights.shift
+        values[clients] = own  # not the difference that was put: it may be nothing but rounding
+        factor = (1 - share) / float(values.sum())
+        limit = (weights.scale * weights.limit + weights.shift) * factor + even
+        self.weights = LazyWeights(values * factor + even, limit=limit)
 
 
 class TreeRuns:

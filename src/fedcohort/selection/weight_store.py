@@ -13,19 +13,19 @@ from fedcohort.checks import check_choice
 from fedcohort.rng import Uniforms
 from fedcohort.selection import large
 from fedcohort.selection.robust_update import charge_losses
-from fedcohort.selection.tree_runs import TreeRuns
+from fedcohort.selection.tree_runs import SMALLEST_SHARE, TreeRuns
 
 ALGORITHMS = ("auto", "scan", "tree")
 TREE_SAMPLERS = ("systematic", "pivotal")
 
 
-def check_algorithm(algorithm: str, sampler: str, fits_tree: bool) -> str:
+def check_algorithm(algorithm: str, sampler: str, share: float = 1.0) -> str:
     """Return the algorithm, and refuse a tree that cannot draw or hold the weights.
 
     Args:
         algorithm: One of `ALGORITHMS`.
         sampler: Name of the sampler that draws.
-        fits_tree: Whether the weights stay in the range of trees.
+        share: Share of the weight that the robust update spreads; 1 for other weights.
 
     Raises:
         ValueError: If there is no such algorithm, or it does not fit.
@@ -33,25 +33,27 @@ def check_algorithm(algorithm: str, sampler: str, fits_tree: bool) -> str:
     check_choice("algorithm", algorithm, ALGORITHMS)
     if algorithm == "tree":
         check_choice("sampler of algorithm 'tree'", sampler, TREE_SAMPLERS)
-        if not fits_tree:
-            raise ValueError("share must be above 0 for algorithm 'tree', got 0.0")
+        if share < SMALLEST_SHARE:
+            raise ValueError(
+                f"share must be at least {SMALLEST_SHARE} for algorithm 'tree', got {share}"
+            )
     return algorithm
 
 
-def resolve_algorithm(algorithm: str, num_clients: int, sampler: str, fits_tree: bool) -> str:
+def resolve_algorithm(algorithm: str, num_clients: int, sampler: str, share: float = 1.0) -> str:
     """Return how rounds are computed: "sort" for small federations, "scan" or "tree".
 
     Args:
         algorithm: One of `ALGORITHMS`.
         num_clients: Number of clients in the federation, K.
         sampler: Name of the sampler that draws.
-        fits_tree: Whether the weights stay in the range of trees.
+        share: As for `check_algorithm`.
     """
     if algorithm == "tree":
         return "tree"
     if num_clients < large.LARGE or sampler != "systematic":
         return "sort"
-    if algorithm == "auto" and fits_tree:
+    if algorithm == "auto" and share >= SMALLEST_SHARE:
         return "tree"
     return "scan"
 
