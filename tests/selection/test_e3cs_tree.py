@@ -229,6 +229,15 @@ def test_a_strange_tree_is_refused_and_nothing_changes(name, value, message):
         selector.load_state_dict(state | {"tree": None})
 
 
+def test_values_in_a_tree_of_the_papers_update_are_refused():
+    selector = make("paper")
+    play(selector, range(3))
+    state = selector.state_dict()
+    state["tree"]["values"] = np.exp(state["log_weights"] - state["tree"]["centre"])
+    with pytest.raises(ValueError, match="tree in the state must hold no values after paper"):
+        make("paper").load_state_dict(state)
+
+
 def charge_exactly(logs, cohort, charge, log_cap, share):
     """Return the weights after a robust update, with 40 digits."""
     with localcontext(prec=40):

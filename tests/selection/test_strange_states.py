@@ -52,6 +52,18 @@ def test_any_strange_value_of_any_field_is_refused(rng, value):
         np.testing.assert_equal(selector.state_dict(), before)
 
 
+@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e301])
+@pytest.mark.parametrize("algorithm", ["scan", "tree"])
+@pytest.mark.parametrize("update", ["paper", "robust"])
+def test_log_weights_that_no_allocation_takes_are_refused(update, algorithm, value):
+    selector = E3CS(8, 3, rng=0, update=update, algorithm=algorithm)
+    state = selector.state_dict()
+    state["log_weights"][5] = value
+    with pytest.raises(ValueError, match="log_weights of the state must be between .*, got "):
+        selector.load_state_dict(state)
+    assert np.isfinite(selector.log_weights).all()
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -1,8 +1,7 @@
 """E3CS: Exp3 with multiple plays and a fairness floor (the paper's Algorithm 1).
 
     K num_clients, k cohort_size, sigma_t floor = quota(t) k/K, R_t = k - K sigma_t spare,
-    eta learning rate, log w log_weights, S_t capped, theta_t cap, x success, p inclusion,
-    beta share
+    eta rate, log w log_weights, S_t capped, theta_t cap, x success, p inclusion, beta share
 
 Line numbers in the comments are those of Algorithm 1.
 
@@ -21,7 +20,7 @@ only a client that missed the deadline or sent something useless is charged.
 
 from collections.abc import Mapping
 from math import log
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +28,7 @@ import numpy.typing as npt
 from fedcohort.arrays import Bools, Floats, Ints, State, pick
 from fedcohort.checks import check_choice, check_range
 from fedcohort.rng import RngLike
-from fedcohort.selection.allocation import Allocation, allocate_present, log_sum
+from fedcohort.selection.allocation import LARGEST_LOG, Allocation, allocate_present, log_sum
 from fedcohort.selection.availability import count_present, present_mask, reachable_size
 from fedcohort.selection.base import BaseSelector
 from fedcohort.selection.paper_update import add_gains
@@ -37,6 +36,7 @@ from fedcohort.selection.protocol import Cohort, Outcome
 from fedcohort.selection.quotas import Quota, choose_rate, constant
 from fedcohort.selection.sampling import SAMPLERS
 from fedcohort.selection.state import (
+    Bounds,
     check_close,
     check_config,
     check_log_cap,
@@ -86,6 +86,7 @@ class E3CS(BaseSelector):
 
     has_inclusion = True
     client_arrays = ("log_weights",)
+    array_bounds: ClassVar[Bounds] = {"log_weights": (-LARGEST_LOG, LARGEST_LOG)}
     in_flight = ("present", "log_cap")
     present: Bools | None
     log_cap: Floats | None
@@ -197,7 +198,7 @@ class E3CS(BaseSelector):
         others = {name: value for name, value in state.items() if name != "tree"}
         check_config(self, others)
         logs = read_arrays(self, others)["log_weights"]
-        store = WeightStore.from_state(state["tree"], logs)
+        store = WeightStore.from_state(state["tree"], logs, self.is_robust)
 
         super().load_state_dict(others)
         if self._method == "tree":

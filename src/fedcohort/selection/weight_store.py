@@ -76,14 +76,22 @@ class WeightStore:
         self._weights: Floats | None = None
 
     @classmethod
-    def from_state(cls, state: Any, logs: Floats) -> "WeightStore":
+    def from_state(cls, state: Any, logs: Floats, is_robust: bool) -> "WeightStore":
         """Return a store with the trees that `tree_state` described, and these log-weights.
+
+        Args:
+            state: The trees.
+            logs: The log-weights, [..., K].
+            is_robust: Whether the update is the robust one: only its trees have values.
 
         Raises:
             ValueError: If a value is missing or unknown, or does not fit the log-weights.
         """
         trees = TreeRuns.from_state(state, logs)
-        return cls(logs, trees, trees_know_more="values" in state)
+        has_values = "values" in state
+        if has_values and not is_robust:
+            raise ValueError("tree in the state must hold no values after paper updates, got some")
+        return cls(logs, trees, trees_know_more=has_values)
 
     @property
     def logs(self) -> Floats:
