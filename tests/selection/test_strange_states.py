@@ -59,7 +59,7 @@ def test_log_weights_that_no_allocation_takes_are_refused(update, algorithm, val
     selector = E3CS(8, 3, rng=0, update=update, algorithm=algorithm)
     state = selector.state_dict()
     state["log_weights"][5] = value
-    with pytest.raises(ValueError, match="log_weights of the state must be between .*, got "):
+    with pytest.raises(ValueError, match=r"log_weights of the state must be between .*, got "):
         selector.load_state_dict(state)
     assert np.isfinite(selector.log_weights).all()
 
