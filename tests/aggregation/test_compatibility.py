@@ -7,9 +7,11 @@ from fedcohort.aggregation.base import Arrivals, Setting
 from fedcohort.aggregation.compatibility import check_compatible
 from fedcohort.aggregation.registry import AGGREGATIONS, make_rule
 from fedcohort.rounds import Returned, play
+from fedcohort.selection.e3cs import E3CS
 from fedcohort.selection.f3ast import F3AST
 from fedcohort.selection.over_selection import OverSelection
 from fedcohort.selection.registry import SELECTORS, Federation, make_selector
+from fedcohort.selection.sampling import SAMPLERS
 
 RANKING = ("pow-d", "rpow-d", "fedcs-time")
 BY_INCLUSION = [name for name in AGGREGATIONS if name.startswith("inverse")]
@@ -44,6 +46,43 @@ def test_only_pairs_with_wrong_weights_are_refused(rule, selector, knows_offline
             check_compatible(rule, selector, make(selector), knows_offline)
     else:
         check_compatible(rule, selector, make(selector), knows_offline)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("selector", ["e3cs-0", "e3cs-0.5-robust", "random"])
+@pytest.mark.parametrize("rule", AGGREGATIONS)
+def test_rules_that_divide_by_inclusion_are_refused_with_a_sampler_that_misses_it(
+    rule, selector, sampler
+):
+    made = make_selector(selector, Federation(6, 2, rng=0, sampler=sampler))
+    if sampler == "successive" and selector != "random" and rule in BY_INCLUSION:
+        message = f"selector '{selector}', whose sampler misses them, got '{rule}'; use the sampler"
+        with pytest.raises(ValueError, match=message):
+            check_compatible(rule, selector, made)
+    else:
+        check_compatible(rule, selector, made)
+
+
+def test_the_successive_sampler_biases_weights_by_inclusion_and_an_exact_one_does_not():
+    """Two of four clients with the weights 9, 1, 1, 1 are asked, in 4,000 runs.
+
+    Their probabilities are 1, 1/3, 1/3, 1/3. The successive sampler draws client 0 first with
+    probability 1/2, and otherwise second with 1 / (1 + 2/3) = 3/5: together 4/5. The others share
+    6/5, so they are drawn with 2/5 each. The mean factors of their shares, asked / p, are 4/5 and
+    6/5 instead of 1. Five standard errors are below 0.032 and 0.12.
+    """
+    means = {}
+    for sampler in ("successive", "systematic"):
+        selector = E3CS(4, 2, rng=range(4000), sampler=sampler)
+        selector.log_weights = np.tile(np.log([9.0, 1.0, 1.0, 1.0]), (4000, 1))
+        cohort = selector.select(0)
+        total = np.zeros(4)
+        np.add.at(total, cohort.clients, cohort.correction)
+        means[sampler] = total / 4000
+    assert means["systematic"][0] == 1.0
+    np.testing.assert_allclose(means["systematic"][1:], 1.0, atol=0.12)
+    assert means["successive"][0] == pytest.approx(0.8, abs=0.032)
+    np.testing.assert_allclose(means["successive"][1:], 1.2, atol=0.12)
 
 
 def test_a_selector_that_declares_nothing_is_not_refused():

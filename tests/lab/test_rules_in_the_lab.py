@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from test_trial import DATA, make_config
 
+from fedcohort.lab.comparison import run_comparison
 from fedcohort.lab.trial import Trial
 
 OFFLINE = {
@@ -57,6 +58,16 @@ def test_rules_that_divide_by_inclusion_are_refused_where_nobody_knows_it(tmp_pa
     message = f"by inclusion probabilities with the selector '{selector}', .* got '{rule}'"
     with pytest.raises(ValueError, match=message):
         Trial(config, DATA, tmp_path)
+
+
+def test_a_sampler_that_misses_the_inclusion_is_refused_before_anything_is_trained(tmp_path):
+    rules = ("paper", "inverse-estimated")
+    selectors = ("random", "e3cs-0")
+    config = make_config(selectors=selectors, aggregations=rules, sampler="successive")
+    refusal = "'e3cs-0', whose sampler misses them, got 'inverse-estimated'; use the sampler"
+    with pytest.raises(ValueError, match=refusal):
+        run_comparison(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("rule", ["inverse", "inverse-normalised"])

@@ -17,8 +17,8 @@ def check_compatible(
 
     Raises:
         ValueError: If the rule divides by inclusion probabilities that the selector does not
-            know, or by true success rates where rounds close before all have answered or where
-            the weights of the selector count absence already.
+            know or does not draw with, or by true success rates where rounds close before all have
+            answered or where the weights of the selector count absence already.
 
     Examples:
         >>> class Candidates:
@@ -35,6 +35,12 @@ def check_compatible(
         raise ValueError(
             "aggregation must not divide by inclusion probabilities with the selector "
             f"{selector_name!r}, which does not know them, got {aggregation!r}"
+        )
+    if rule.needs_inclusion and not getattr(selector, "draws_exactly", True):
+        raise ValueError(
+            "aggregation must not divide by inclusion probabilities with the selector "
+            f"{selector_name!r}, whose sampler misses them, got {aggregation!r}; "
+            "use the sampler systematic"
         )
     if rule.needs_rates and getattr(selector, "enough", None) is not None:
         raise ValueError(

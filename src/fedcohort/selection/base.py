@@ -36,9 +36,9 @@ class BaseSelector:
         needs_data_sizes: Whether the constructor needs the clients' numbers of samples.
         needs_deadline: Whether the constructor needs the deadline of a round.
         probes_losses: Whether the constructor needs a function that returns clients' losses.
-        has_inclusion: Whether `allocation` can say every client's inclusion probability
-            without a draw.
+        has_inclusion: Whether `allocation` says every client's inclusion probability.
         ranks_candidates: Whether `Cohort.inclusion` is only the chance of being a candidate.
+        draws_exactly: Whether the draw asks clients with their inclusion probabilities.
         client_arrays: Names of the arrays [..., K] that hold what the scheme knows of each
             client. States contain them, and `join` extends them.
         newcomer_values: What these arrays hold for a client that joins, by name; the mean of the
@@ -77,6 +77,7 @@ class BaseSelector:
     run_arrays: ClassVar[tuple[str, ...]] = ()
     array_bounds: ClassVar[Bounds] = {}
     in_flight: ClassVar[tuple[str, ...]] = ()
+    draws_exactly: bool = True
     enough: int | None = None
     asked: Cohort | None
 
@@ -251,9 +252,7 @@ class BaseSelector:
         Returns:
             Sizes, copies of the arrays, the generator's state and the cohort in flight.
         """
-        state: State = {}
-        for name in CONFIG_KEYS:
-            state[name] = getattr(self, name)
+        state: State = {name: getattr(self, name) for name in CONFIG_KEYS}
         for name in (*self.client_arrays, *self.run_arrays):
             state[name] = np.copy(getattr(self, name))
         state["rng"] = rng_state(self.rng)

@@ -34,7 +34,7 @@ from fedcohort.selection.base import BaseSelector
 from fedcohort.selection.paper_update import add_gains
 from fedcohort.selection.protocol import Cohort, Outcome
 from fedcohort.selection.quotas import Quota, choose_rate, constant
-from fedcohort.selection.sampling import SAMPLERS
+from fedcohort.selection.sampling import EXACT_SAMPLERS, SAMPLERS
 from fedcohort.selection.state import (
     Bounds,
     check_close,
@@ -61,7 +61,8 @@ class E3CS(BaseSelector):
         horizon: Number of rounds; needed where `eta` is "auto".
         update: Update rule, "paper" or "robust".
         share: Share of the weight that the robust update spreads over all clients, beta.
-        sampler: Name of the function in `SAMPLERS` that draws the cohort.
+        sampler: Name of the function in `SAMPLERS` that draws the cohort. "successive" misses the
+            inclusion probabilities, so rules that divide by them are refused.
         algorithm: How a round is computed. "scan" passes over all clients. "tree" keeps sums in
             a tree, so that the cost of a round hardly grows with K; the probabilities are the
             same, but the sampler "systematic" draws other cohorts from the same seed. "auto"
@@ -112,6 +113,7 @@ class E3CS(BaseSelector):
         self.update_rule = check_choice("update", update, UPDATES)
         self.share = check_range("share", share, 0.0, 1.0)
         self.sampler = check_choice("sampler", sampler, SAMPLERS)
+        self.draws_exactly = sampler in EXACT_SAMPLERS
         self.algorithm = check_algorithm(algorithm, sampler, self._spread)
         self.eta = choose_rate(eta, horizon, num_clients, cohort_size, self.fraction)
         # Line 1: every weight is 1. The robust weights sum to one.
@@ -184,14 +186,7 @@ class E3CS(BaseSelector):
         return state
 
     def load_state_dict(self, state: State) -> None:
-        """Continue exactly where the state was taken.
-
-        Args:
-            state: What `state_dict` of a selector of the same kind and size returned.
-
-        Raises:
-            ValueError: If the state is of another scheme or size; nothing changes then.
-        """
+        """Continue exactly where the state was taken; see `BaseSelector.load_state_dict`."""
         if not isinstance(state, Mapping) or "tree" not in state:
             super().load_state_dict(state)
             return

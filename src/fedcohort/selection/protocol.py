@@ -30,7 +30,8 @@ class Cohort:
         inclusion: Probability, before the draw, that this client would be asked, given who is
             available; 1 where chance had no part in it. Schemes that take the best of random
             candidates, pow-d, rpow-d and fedcs-time, do not know it and give the probability of
-            being a candidate, which is higher. Shape [..., k]; 0 for `NOBODY`.
+            being a candidate, which is higher. E3CS with the sampler "successive" gives the
+            probability that it misses. Shape [..., k]; 0 for `NOBODY`.
         weights: Factor of each client's share in an unbiased aggregation, shape [..., k]; 0 for
             `NOBODY`. It counts rounds in which the client was not available, too. None stands for
             the inverse of `inclusion`.

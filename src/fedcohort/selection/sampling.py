@@ -137,6 +137,7 @@ SAMPLERS: dict[str, Sampler] = {
     "pivotal": pivotal,
     "successive": successive,
 }
+EXACT_SAMPLERS = ("systematic", "pivotal")
 
 
 @dataclass(frozen=True, eq=False)
