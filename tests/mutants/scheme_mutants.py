@@ -155,4 +155,33 @@ MUTANTS = (
         'order="K"',
         "test_contract.py::test_a_run_in_a_batch_is_the_run_alone",
     ),
+    _mutant(
+        "REFL skips rounds with nobody there",
+        "refl.py",
+        "if self.present is not None:",
+        "if self.present is not None and not self.present.any():\n            return\n"
+        "        if self.present is not None:",
+        "test_refl.py",
+    ),
+    _mutant(
+        "Age puts an empty cohort into its trees",
+        "age.py",
+        "if not clients.size:\n            return\n        before",
+        "before",
+        "test_age.py",
+    ),
+    _mutant(
+        "E3CS takes infinite weights from a state",
+        "e3cs.py",
+        '{"log_weights": (-LARGEST_LOG, LARGEST_LOG)}',
+        "{}",
+        "test_strange_states.py",
+    ),
+    _mutant(
+        "robust weights are written anew from the differences that were put",
+        "tree_runs.py",
+        "values[clients] = own ",
+        "values[clients] = values[clients] ",
+        "test_e3cs_tree.py",
+    ),
 )

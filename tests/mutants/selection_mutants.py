@@ -133,4 +133,18 @@ MUTANTS = (
         "norms < self.options.max_norm",
         ("tests/learning/test_engine.py::test_a_change_exactly_as_long_as_the_bound_is_valid",),
     ),
+    Mutant(
+        "every sampler counts as exact",
+        "selection/e3cs.py",
+        "self.draws_exactly = sampler in EXACT_SAMPLERS",
+        "self.draws_exactly = sampler in SAMPLERS",
+        ("tests/aggregation/test_compatibility.py",),
+    ),
+    Mutant(
+        "a model that diverged has the lowest loss",
+        "lab/trial.py",
+        "np.where(np.isfinite(losses), losses, LARGEST_FLOAT)",
+        "np.where(np.isfinite(losses), losses, -LARGEST_FLOAT)",
+        ("tests/lab/test_trial_selectors.py",),
+    ),
 )

@@ -76,4 +76,11 @@ MUTANTS = (
         "duration = np.where(is_asked.any(axis=-1), duration, 0.0)",
         ("tests/test_rounds.py",),
     ),
+    Mutant(
+        "success rates of one's own world stay as they were written",
+        "world/registry.py",
+        "replace(world, success_rates=rates)",
+        "replace(world)",
+        ("tests/world/test_worlds.py",),
+    ),
 )
