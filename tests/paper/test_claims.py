@@ -267,7 +267,10 @@ def test_a_claim_fails_with_one_comparison_and_holds_only_if_none_is_open():
         "cannot be told"
     )
     assert judge(lowest, "cifar10", trained(random=(0.7,)))[0] == "not run"
-    assert judge(lowest, "emnist-letters", trained(random=(0.7,)))[0] == "needs EMNIST-Letters"
+    nothing = trained(random=(0.7,))
+    assert judge(lowest, "emnist-letters", nothing)[0] == "needs EMNIST-Letters"
+    other_data = replace(nothing, labels={"emnist-letters": "other letters"})
+    assert judge(lowest, "emnist-letters", other_data)[0] == "not run"
 
 
 def test_the_second_lowest_has_the_lowest_below_it():
@@ -465,3 +468,9 @@ def test_worlds_that_chose_are_left_out_of_trained_participation_too():
     assert (row["worlds"], row["chose nothing"]) == ("3", "2")
     alone = only_selection({"pow-d": low.without(frozenset({1, 2}))})
     assert "pow-d" not in without_choosing_worlds(alone).participation
+
+
+def test_a_gap_that_no_run_shows_was_not_reached():
+    gap = CLAIM["wider gap in non-iid"]
+    assert judge(gap, TASK, trained(pow_d=(inf, inf), fedcs=(inf, inf)))[0] == "not reached"
+    assert judge(gap, TASK, trained(pow_d=(inf, inf)))[0] == "not run"

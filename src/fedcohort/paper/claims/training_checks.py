@@ -191,6 +191,7 @@ def wider_gap_in_noniid(evidence: Evidence, task: str) -> Iterator[Check]:
             lower=lead_in_rounds(evidence, even, "pow-d", "fedcs"),
             unit="rounds",
             noise=noise.times(2),
+            was_run=all(_were_run(evidence, group, "pow-d", "fedcs") for group in (skewed, even)),
         )
 
 
