@@ -317,7 +317,7 @@ WRONG = {
         "clients .* at least 4, one for each rate, got 3",
     ),
     "rate above one": (("--rates", "1.5"), "rates .* between 0.0 and 1.0, got 1.5"),
-    "rate that is nan": (("--rates", "nan"), "rates .* between 0.0 and 1.0, got nan"),
+    "rate that is nan": (("--rates", "nan"), "rates .* numbers, got 'nan'"),
     "rate that is a word": (("--rates", "x"), "rates .* numbers, got 'x'"),
     "no rates": (("--rates", ","), r"rates must be a list of at least one, got \[\]"),
     "a gap between rates": (("--rates", "0.5,,0.9"), "rates .* without gaps, got '0.5,,0.9'"),
