@@ -36,6 +36,17 @@ def odd(number, **more):
     return client
 
 
+def updated_after_round_1(number):
+    """Return how a client trains whose app then reports one more metric."""
+    sound, later = learner(number).train, odd(number, extra=7.0).train
+
+    def train(message):
+        first = int(message.content.config_records["config"]["server-round"]) == 1
+        return (sound if first else later)(message)
+
+    return train
+
+
 @pytest.mark.parametrize("place", [0, 1])
 def test_in_a_tie_of_layouts_nobody_is_rejected_and_the_extra_metric_is_ignored(
     clock, tmp_path, place
@@ -89,14 +100,7 @@ def test_a_tie_is_decided_by_the_layout_of_earlier_rounds(clock, tmp_path, place
 def test_a_federation_that_changes_its_metrics_together_is_followed(clock, tmp_path):
     grid = federation(clock, 3)
     for number in range(3):
-        grid.clients[100 + number] = odd(number, extra=7.0)
-        sound, later = learner(number).train, grid.clients[100 + number].train
-
-        def train(message, sound=sound, later=later):
-            first = int(message.content.config_records["config"]["server-round"]) == 1
-            return (sound if first else later)(message)
-
-        grid.clients[100 + number].train = train
+        grid.clients[100 + number].train = updated_after_round_1(number)
     run = CohortStrategy(
         FedAvg(fraction_evaluate=0.0), "random", 3, deadline=5.0, wait=10.0, folder=tmp_path
     )
@@ -160,13 +164,7 @@ def test_one_client_that_keeps_the_old_metrics_does_not_reject_the_others(clock,
     """Four of five apps are updated after round 1 and report one more metric."""
     grid = federation(clock, 5)
     for number in range(1, 5):
-        sound, later = learner(number).train, odd(number, extra=7.0).train
-
-        def train(message, sound=sound, later=later):
-            first = int(message.content.config_records["config"]["server-round"]) == 1
-            return (sound if first else later)(message)
-
-        grid.clients[100 + number].train = train
+        grid.clients[100 + number].train = updated_after_round_1(number)
     run = CohortStrategy(
         FedAvg(fraction_evaluate=0.0), "random", 5, deadline=5.0, wait=10.0, folder=tmp_path
     )

@@ -118,11 +118,6 @@ class FederationLog:
         known = self.deadline_in_round[np.isfinite(self.deadline_in_round)]
         return float(known.max()) if known.size else None
 
-    @property
-    def has_times(self) -> bool:
-        """Whether the log says how long any answer took."""
-        return bool(np.isfinite(self.seconds).any())
-
     def tables(self, most: int = MOST_CLIENTS) -> tuple[Bools, Bools, Ints]:
         """Return who was asked [T, C] and who answered [T, C], and which clients C are.
 

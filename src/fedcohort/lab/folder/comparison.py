@@ -30,6 +30,7 @@ from fedcohort.lab.folder.shared import (
     SOURCES,
     WORLD_DIGEST,
     Arrays,
+    check_digest,
     chunk_name,
     discard_chunks,
     read_digest,
@@ -108,11 +109,7 @@ def read_data_digest(folder: Path) -> str | None:
 
 def check_data_digest(folder: Path, digest: str) -> None:
     """Refuse to go on with samples other than those that a comparison was begun with."""
-    if read_data_digest(folder) not in (None, digest):
-        raise ValueError(
-            f"dataset must be what the run in {folder} was begun with, got other samples; "
-            "choose another folder"
-        )
+    check_digest(folder / DATA_DIGEST, digest, "dataset", "samples")
 
 
 def save_label_counts(folder: Path, counts: Mapping[str, npt.NDArray[Any]]) -> None:

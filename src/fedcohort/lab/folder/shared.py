@@ -77,10 +77,22 @@ def read_world_digest(folder: Path) -> str | None:
 
 def check_world_digest(folder: Path, digest: str) -> None:
     """Refuse a recorded world other than the one that a run was begun in."""
-    if read_world_digest(folder) not in (None, digest):
+    check_digest(folder / WORLD_DIGEST, digest, "world_file", "rounds")
+
+
+def check_digest(path: Path, digest: str, argument: str, content: str) -> None:
+    """Refuse what has another digest than a run was begun with; an unknown one passes.
+
+    Args:
+        path: The file with the digest, in the folder of the run.
+        digest: The digest of what is given now.
+        argument: The argument that gives it, for the message.
+        content: What it consists of.
+    """
+    if read_digest(path) not in (None, digest):
         raise ValueError(
-            f"world_file must be what the run in {folder} was begun with, got other rounds; "
-            "choose another folder"
+            f"{argument} must be what the run in {path.parent} was begun with, got other "
+            f"{content}; choose another folder"
         )
 
 
