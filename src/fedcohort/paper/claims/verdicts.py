@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any
 
+import numpy as np
+
 from fedcohort.paper.claims import cohorts, selection, training
 from fedcohort.paper.claims.claim import (
     NOT_REACHED,
     NOT_RUN,
     UNKNOWN,
-    Check,
     Claim,
     Decision,
     decide,
@@ -40,13 +41,16 @@ LEGEND = (
     "its last round, only the order of the two runs is known, and the sign test decides; it needs "
     "six worlds. A comparison *holds* or *fails* at the 5 % level; otherwise it *cannot be told*. "
     "It was *not reached* if runs do not tell which was first, and *not run* if runs are missing "
-    "or not finished. A claim fails if one of its cases fails and holds if all that were run "
-    'hold; a case is one comparison, or several that the claim needs together. If it says "up '
-    'to", it holds if one case holds and fails if all cases fail. Smallest effect: the '
-    "largest over the comparisons of what their worlds could have shown as the first of Holm's "
+    "or, where final accuracies are compared, not finished. A claim fails if one of its cases "
+    "fails; it holds if one holds and none cannot be told. Cases that were not reached or not run "
+    "count neither way. A case is one comparison, or several that the claim needs together. If "
+    'the claim says "up to", it holds if one case holds and fails if all cases fail; otherwise '
+    "it is what the cases are that do not fail. Smallest effect: the largest over the comparisons "
+    "that Student's t decides of what their worlds could have shown as the first of Holm's "
     "steps; a true effect of that size is found half of the time. Worlds that chose nothing: "
     "those in which no reading of the paper was chosen; the verdict of these alone stands beside "
-    "it. The last column applies the same statistics to the paper's own tables, without noise."
+    "it. The last column applies the same statistics to the paper's own tables, without noise; it "
+    "counts the cases that have numbers."
 )
 
 
@@ -129,31 +133,31 @@ def _judge_cases(decisions: Sequence[Decision], together: int) -> list[str]:
 
 
 def judge_paper(claim: Claim, ground: str, paper: Evidence) -> str:
-    """Say whether the paper's own numbers support a claim, taken without noise."""
+    """Say in how many cases the paper's own numbers support a claim, taken without noise.
+
+    A case whose comparisons do not all have numbers is left out.
+    """
     checks = list(claim.checks(paper, ground))
-    if claim.up_to and any(check.supports for check in checks):
-        return _judge_paper_cases(checks, claim.together)
-    supports = [check.mean for check in checks if check.supports]
-    if not supports:
+    least = []
+    for first in range(0, len(checks), claim.together):
+        means = [check.mean for check in checks[first : first + claim.together]]
+        if not np.isnan(means).any():
+            least.append(min(means))
+    if not least:
         return "-"
-    failures = sum(support < 0 for support in supports)
-    ties = sum(support == 0 for support in supports)
+
+    failures = sum(support < 0 for support in least)
+    if claim.up_to:
+        if failures == len(least):
+            return f"fails in all {failures}"
+        return f"holds in {len(least) - failures} of {len(least)}"
+    ties = sum(support == 0 for support in least)
     words = []
     if failures:
-        words.append(f"fails in {failures} of {len(supports)}")
+        words.append(f"fails in {failures} of {len(least)}")
     if ties:
-        words.append(f"a tie in {ties} of {len(supports)}")
+        words.append(f"a tie in {ties} of {len(least)}")
     return ", ".join(words) or "holds"
-
-
-def _judge_paper_cases(checks: Sequence[Check], together: int) -> str:
-    good = 0
-    number = len(checks) // together
-    for first in range(0, len(checks), together):
-        good += all(check.mean >= 0 for check in checks[first : first + together])
-    if not good:
-        return f"fails in all {number}"
-    return f"holds in {good} of {number}"
 
 
 def count_verdicts(decisions: Sequence[Decision]) -> str:
