@@ -1,11 +1,24 @@
 """The noise of trained runs, worked by hand, and the error rates that it gives."""
 
+from math import sqrt
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from fedcohort.paper.claims import training_checks
 from fedcohort.paper.claims.claim import compare, decide
+from fedcohort.paper.claims.evidence import Evidence, our_evidence
+from fedcohort.paper.claims.group import groups_of
 from fedcohort.paper.claims.noise import RunNoise, estimate_noise
+from fedcohort.paper.claims.verdicts import CLAIMS, judge, report_on
+from fedcohort.paper.readings import FITTING, PRINTED
+from fedcohort.paper.results import read_results
+from fedcohort.selection.registry import PAPER_SELECTORS
 from fedcohort.statistics import Noise, pool_noise
+from fedcohort.students_t import t_p_value
+
+RESULTS = Path(__file__).parents[2] / "results"
 
 
 def by_world(*values):
@@ -110,3 +123,84 @@ def test_one_noise_for_all_schemes_would_decide_too_often():
                 checks.append(compare("x", *pair, unit="accuracy", noise=noise))
         wrong += {decision.verdict for decision in decide(checks)} != {"cannot be told"}
     assert wrong / 400 > 0.05 + 3 * (0.05 * 0.95 / 400) ** 0.5
+
+
+def null_evidence(rng, worlds, correlation):
+    """Return rounds of equal schemes, FedCS three times as noisy as the others.
+
+    Args:
+        rng: Source of the noise.
+        worlds: Number of worlds of each group.
+        correlation: Of the noise of FedAvg with that of FedProx on the same partition.
+    """
+    of_partition = {}
+    rounds = {}
+    for group, count in zip(groups_of("cifar10"), worlds, strict=True):
+        size = (len(PAPER_SELECTORS), 3)
+        common = of_partition.setdefault(group.partition, rng.normal(size=size))
+        noise = sqrt(correlation) * common + sqrt(1 - correlation) * rng.normal(size=size)
+        noise[PAPER_SELECTORS.index("fedcs")] *= 3
+        noise += 2 * rng.normal(size=3)  # what a world does to all schemes
+        for name, row in zip(PAPER_SELECTORS, np.exp(6 + 0.05 * noise).tolist(), strict=True):
+            rounds[group, name] = by_world(*row[:count])
+    return Evidence(
+        lambda group, selector, quantity: rounds.get((group, selector), {}),
+        lambda group, selector: dict.fromkeys(rounds.get((group, selector), {}), 2500),
+        {"cifar10": 2500, "emnist-letters": 400},
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("worlds", "correlation"), [((2, 1, 3, 1), 0.0), ((3, 3, 3, 3), 0.0), ((3, 3, 3, 3), 0.95)]
+)
+def test_a_claim_in_few_worlds_or_groups_that_are_alike_is_decided_rarely(worlds, correlation):
+    rng = np.random.default_rng(13)
+    (claim,) = [claim for claim in CLAIMS if claim.name == "faster than Random"]
+    replicates = 600
+    wrong = 0
+    for _ in range(replicates):
+        verdict, _ = judge(claim, "cifar10", null_evidence(rng, worlds, correlation))
+        wrong += verdict != "cannot be told"
+    assert wrong / replicates <= 0.05 + 3 * sqrt(0.05 * 0.95 / replicates)
+
+
+def test_a_small_sum_of_two_noises_claims_too_many_degrees():
+    # Nothing is true, and the noises are those of FedCS and of the others in the layout of the
+    # best-fitting network: 9 + 1/5 with 3 degrees, 4/5 with 12. Twelve comparisons are corrected.
+    rng = np.random.default_rng(14)
+    replicates = 10_000
+    level = 0.05 / 12
+    wrong = 0
+    for difference in rng.normal(size=replicates) * sqrt(10):
+        apart = Noise(9.2 * rng.chisquare(3) / 3, 3)
+        noise = apart + Noise(0.8 * rng.chisquare(12) / 12, 12)
+        wrong += t_p_value(difference / sqrt(noise.variance), noise.degrees) < level
+    assert 2 < wrong / replicates / level < 4
+
+
+@pytest.mark.slow
+def test_no_verdict_rests_on_the_degrees_of_a_sum_of_noises(monkeypatch):
+    def verdicts(evidence):
+        training_checks.noise_of.cache_clear()
+        rows = report_on(evidence).tables["Verdicts"]
+        of_training = [row for row in rows if row["on"] == "cifar10"]
+        alone = {row["claim"]: row["verdict of these"] for row in of_training}
+        return {row["claim"]: row["verdict"] for row in of_training}, alone
+
+    def with_fewer_degrees(first, second):
+        noise = satterthwaite(first, second)
+        return Noise(noise.variance, min(first.degrees, second.degrees))
+
+    satterthwaite = Noise.__add__
+    results = read_results(RESULTS, {"precision": "bf16"})
+    for model, expected in ((FITTING, {"Random overtakes FedCS"}), (PRINTED, set())):
+        evidence = our_evidence(results, {"model": model, "precision": "bf16", "device": "cuda"})
+        usual, usual_alone = verdicts(evidence)
+        with monkeypatch.context() as patch:
+            patch.setattr(Noise, "__add__", with_fewer_degrees)
+            careful, careful_alone = verdicts(evidence)
+        assert usual == careful
+        changed = {name for name in usual_alone if careful_alone[name] != usual_alone[name]}
+        assert changed == expected
+    training_checks.noise_of.cache_clear()
