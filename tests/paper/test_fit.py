@@ -90,6 +90,24 @@ def test_rows_say_rounds_in_per_cent_and_accuracies_in_points():
     assert (final["median"], final["n"], final["group"]) == ("1.46 points", 2, "iid, FedAvg")
 
 
+def test_degrees_are_those_of_the_columns_whose_cells_are_scored():
+    # Both runs stop at round 300 with 60 %: nothing is known of 65 %, so its spread does not count.
+    config = task_config("cifar10", {})
+    key = ("random", "iid", "paper", 0.0)
+    curves = np.full((2, 300), 0.6)
+    curves[0, :133] = 0.1
+    curves[1, :120] = 0.1
+    runs = []
+    for seed, curve in enumerate(curves):
+        runs.append(result(config, curve, first_seed=seed, rounds=2500))
+    (rounds,) = score_rows(config, {key: runs}, {key: runs})
+    assert rounds["inside"] == "2 of 2 (1 df)"
+    never = ("e3cs-0", "iid", "paper", 0.0)  # the paper's E3CS-0 never reaches 65 %
+    low = {never: [result(config, np.full(2500, 0.1), first_seed=seed) for seed in (0, 1)]}
+    rounds, _ = score_rows(config, low, low)
+    assert rounds["inside"] == "1 of 3"
+
+
 def test_the_world_that_chose_stands_apart_and_both_readings_are_shown():
     config = task_config("cifar10", {})
     runs = []

@@ -100,7 +100,7 @@ def score(cells: Sequence[tuple[Cell, Spread]], in_logs: bool) -> Score | None:
     sizes = []
     has_spread = True
     for cell, spread in cells:
-        if cell.paper is None or not cell.values or cell.pending:
+        if not _is_scored(cell):
             continue
         if _has_never(cell):
             nevers += 1
@@ -122,6 +122,11 @@ def score(cells: Sequence[tuple[Cell, Spread]], in_logs: bool) -> Score | None:
         nevers=nevers,
         nevers_agree=agree,
     )
+
+
+def _is_scored(cell: Cell) -> bool:
+    """Return whether a cell has both values; one with an unfinished run is left out."""
+    return cell.paper is not None and bool(cell.values) and not cell.pending
 
 
 def _has_never(cell: Cell) -> bool:
@@ -202,13 +207,16 @@ def score_rows(config: ComparisonConfig, cells: Cells, all_worlds: Cells) -> lis
             in_logs = kind == "rounds"
             own = [quantity for quantity in spreads if (quantity != "final") == in_logs]
             with_spreads = []
+            degrees = []
             for quantity in own:
-                for cell in _cells_of(config, members, quantity):
-                    with_spreads.append((cell, spreads[quantity]))
+                spread = spreads[quantity]
+                shown = _cells_of(config, members, quantity)
+                with_spreads += [(cell, spread) for cell in shown]
+                if any(_is_scored(cell) and not _has_never(cell) for cell in shown):
+                    degrees.append(spread.degrees)  # of the columns that have an interval
             found = score(with_spreads, in_logs)
             if found is not None:
                 worlds = max(len(runs) for runs in members.values())
-                degrees = [spreads[quantity].degrees for quantity in own]
                 rows.append({"group": group, "n": worlds} | _row(kind, found, degrees))
     return rows
 
@@ -248,7 +256,9 @@ def _row(kind: str, result: Score, degrees: Sequence[float]) -> dict[str, Any]:
 
     inside = "-"
     if result.inside is not None:
-        inside = f"{result.inside} of {result.cells} ({describe_range(degrees)} df)"
+        inside = f"{result.inside} of {result.cells}"
+        if degrees:
+            inside += f" ({describe_range(degrees)} df)"
     nevers = "-"
     if result.nevers:
         nevers = f"{result.nevers_agree} of {result.nevers}"
