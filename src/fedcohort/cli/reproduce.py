@@ -34,7 +34,7 @@ def reproduce(
     dataset: Annotated[str | None, typer.Option(help="Other data set, such as digits.")] = None,
     model: Annotated[str | None, typer.Option(help="Other model; see `fedcohort list`.")] = None,
     selectors: Annotated[
-        str | None, typer.Option(help="Only these schemes now, comma-separated.")
+        str | None, typer.Option(help="Train only these schemes, comma-separated.")
     ] = None,
     partitions: Annotated[
         str | None, typer.Option(help="Of iid,non-iid,independent-label.")
@@ -75,7 +75,7 @@ def reproduce(
         Path | None,
         typer.Option(
             "--from",
-            help="Show what this folder holds; train nothing. "
+            help="Show all that this folder holds; train nothing. "
             "Reports go there, unless --out is given.",
         ),
     ] = None,
