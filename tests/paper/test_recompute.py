@@ -9,6 +9,7 @@ import recompute
 RESULTS = Path(__file__).parents[2] / "results"
 CIFAR = {"cohort": 20, "server_rate": 1.0, "sampler": "successive", "refill": True}
 BEFORE = CIFAR | {"model": "cifar-cnn-pool3"}
+DIGITS = {"rounds": 800, "sampler": "successive", "server_rate": 1.0}
 
 
 def test_the_recomputation_shares_no_code_with_the_package():
@@ -38,9 +39,11 @@ def test_the_recomputation_shares_no_code_with_the_package():
         (
             "digits/mlp/server_step/server_step.csv",
             "digits",
-            {"rounds": 800, "sampler": "successive", "server_rate": 1.0},
+            DIGITS | {"cohort": 20, "mus": [0.0]},
             False,
         ),
+        ("digits/mlp/table3/table3.csv", "digits", DIGITS | {"cohort": 20}, False),
+        ("digits/mlp/figure7/figure7.csv", "digits", DIGITS | {"mus": [0.0]}, False),
         ("fashion-mnist/emnist-cnn/table2/table2.csv", "fashion-mnist", {}, False),
         ("nist-letters-mix/emnist-cnn/table2/table2.csv", "nist-letters-mix", {}, False),
     ],
