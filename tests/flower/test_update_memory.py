@@ -39,6 +39,15 @@ def test_fedvarp_corrects_what_is_new_by_what_is_remembered(clock, tmp_path):
     assert train_two(clock, tmp_path, "fedvarp") == pytest.approx(5 / 6 + (1 / 12 - 1 / 2) + 5 / 6)
 
 
+@pytest.mark.parametrize("name", REMEMBERING)
+def test_an_array_without_a_dimension_is_remembered(clock, tmp_path, name):
+    strategy = cohort_strategy(cohort_size=2, aggregation=name, folder=tmp_path)
+    grid = federation(clock, 2, second_fails_last)
+    found = strategy.start(grid, record(w=[0.0], scale=0.0), num_rounds=2).arrays
+    assert found["scale"].numpy().shape == ()
+    assert found["scale"].numpy() == found["w"].numpy().item()
+
+
 def replay(rows, normalises):
     """The rule's definition by hand, from who arrived in which round."""
     model = {name: array.copy() for name, array in INITIAL.items()}

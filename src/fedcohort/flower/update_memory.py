@@ -116,7 +116,7 @@ class UpdateMemory:
         update = {}
         for name, current in model.items():
             change = trained[name].astype(np.float64) - current.astype(np.float64)
-            update[name] = change.astype(np.float32)
+            update[name] = np.asarray(change, dtype=np.float32)  # a 0-d difference is a scalar
         state = {"client": client, "round": server_round, "update": update}
         save_state(self._path(client, server_round), state)
         self.rounds[client] = server_round
