@@ -38,6 +38,7 @@ def test_an_answer_after_the_deadline_counts_without_its_time(tmp_path):
 MISTAKES = {
     "-1,a,1,1,2,0.5\n": r"line 2, column 1 \(round\)",
     "1.5,a,1,1,2,0.5\n": r"line 2, column 1 \(round\)",
+    "1731933211000,a,1,1,2,0.5\n": r"column 1 \(round\): .* between 0 and 2147483647, got '173",
     "1,,1,1,2,0.5\n": r"line 2, column 2 \(client\)",
     "1,a,yes,1,2,0.5\n": r"line 2, column 3 \(asked\)",
     "1,a,0,1,2,0.5\n": r"line 2, column 4 \(arrived\).*where asked is 0",
@@ -63,6 +64,22 @@ MISTAKES = {
 def test_a_mistake_is_refused_by_line_and_column(tmp_path, text):
     with pytest.raises(ValueError, match=MISTAKES[text]):
         read_csv_log(write(tmp_path, text))
+
+
+def test_only_a_newline_ends_a_line(tmp_path):
+    names = ("a\u2028b", "c\x85d", "e\x0cf")
+    log = read_csv_log(write(tmp_path, "".join(f"1,{name},1,1,2,\n" for name in names)))
+    assert log.clients == names
+
+
+def test_a_name_in_the_advice_cannot_command_a_terminal(tmp_path):
+    lines = []
+    for number in range(1, 31):
+        lines.append(f"{number},\x1b[31mred,1,0,,\n{number},b,1,{number % 2},,\n")
+    advice = advise(read_csv_log(write(tmp_path, "".join(lines))), Options(("random",), rounds=10))
+    texts = [sentence.text for sentence in sentences(advice)]
+    assert any("?[31mred (asked 30 times" in text for text in texts)
+    assert all(text.isprintable() for text in texts)
 
 
 def test_a_client_in_quotes_is_the_same_client(tmp_path):

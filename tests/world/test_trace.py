@@ -83,7 +83,7 @@ def test_an_array_of_floats_says_after_how_many_seconds(tmp_path):
         ("1,\u0661\n", "line 1, column 2: must be 0 or 1, or .* got '\u0661'"),
         ("1,0,\n", "line 1, column 3: must be 0 or 1, or .* got ''"),
         ("a,b\n1,0\n", "line 1, column 1: must be 0 or 1, or .* got 'a'"),
-        (b"1,0\n\xff,0\n", "must be plain text in UTF-8, got byte 0xff at position 4"),
+        (b"1,0\n\xff,0\n", "must be plain text in UTF-8, got byte 0xff in line 2"),
     ],
 )
 def test_a_bad_text_is_refused_by_file_line_and_column(tmp_path, text, message):

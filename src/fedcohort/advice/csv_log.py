@@ -168,7 +168,7 @@ def _parse(
 
     round = _whole(cells["round"])
     if round is None:
-        raise refuse("round", "a whole number of at least 0")
+        raise refuse("round", f"a whole number between 0 and {MAX_COUNT}")
     if not cells["client"]:
         raise refuse("client", "a name")
     for column in ("asked", "arrived"):

@@ -34,6 +34,16 @@ class Sentence:
     numbers: dict[str, Any] = field(default_factory=dict)
 
 
+def one_line(text: str) -> str:
+    r"""Return a name that a log holds, safe to print: control characters cannot command a terminal.
+
+    Examples:
+        >>> one_line("phone\x1b[31m")
+        'phone?[31m'
+    """
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
 def count_reasons(reasons: Mapping[str, int]) -> list[str]:
     """Return how many updates are missing for each reason, in words.
 

@@ -90,16 +90,17 @@ def read_lines(path: Path, purpose: str) -> list[str]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
         raise ValueError(
             f"{path} must be plain text in UTF-8, got byte {error.object[error.start]:#04x} "
-            f"at position {error.start}"
+            f"in line {line}"
         ) from None
     except OSError as error:
         raise ValueError(f"{path} must be a file that can be read, got: {error.strerror}") from None
     text = text.rstrip()
     if not text:
         raise ValueError(f"{path} must have at least one line, {purpose}, got an empty file")
-    return text.splitlines()
+    return text.split("\n")  # `splitlines` would also split at characters that a name may hold
 
 
 def _parse_cells(path: Path, line: int, cells: list[str]) -> Floats:
