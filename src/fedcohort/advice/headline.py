@@ -48,6 +48,12 @@ def caveats(advice: Advice) -> list[str]:
     said = []
     if advice.deadline is not None:
         said.append(_deadline_caveat(advice.deadline, present_deadline(advice)))
+        unseen = describe_unseen(advice)
+        if unseen and advice.deadline.is_said:
+            said.append(
+                "The log does not say who was only late: the share of answers that "
+                f"{advice.deadline.best:.3g} s keeps is right only if {unseen}."
+            )
     if not advice.selector.is_said:
         said.append(
             f"That {_name(advice.selector.best)} is the best selector is not certain: "
@@ -127,6 +133,20 @@ def describe_gain(found: DeadlineAdvice, present: str) -> str:
         f"{found.best:.3g} s gets {gain.value:.2f} times ({gain.low:.2f} to {gain.high:.2f}) as "
         f"many answers a minute as {present}"
     )
+
+
+def describe_unseen(advice: Advice) -> str:
+    """Return what the share of answers that a deadline keeps supposes; empty if nothing.
+
+    Where nobody knows which failures were only late, the times before the deadline decide how many
+    answers come after it. A second group of much slower answers cannot be seen.
+
+    Args:
+        advice: The advice.
+    """
+    if advice.durations is None or not advice.durations.by_chance:
+        return ""
+    return f"answers after {advice.used.longest_deadline:.3g} s are as rare as earlier ones suggest"
 
 
 def describe_too_few(found: DeadlineAdvice) -> str:

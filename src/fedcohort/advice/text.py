@@ -13,6 +13,7 @@ from fedcohort.advice.headline import (
     describe_gain,
     describe_stopped,
     describe_too_few,
+    describe_unseen,
     present_deadline,
     to_keep,
 )
@@ -43,6 +44,9 @@ def _deadline(advice: Advice) -> Sentence:
         f"{found.arrivals[place]:.1f} answers per round of {found.length[place]:.3g} s, "
         f"{100 * found.kept[place]:.0f} % of all that would ever come"
     )
+    unseen = describe_unseen(advice)
+    if unseen and not found.is_beyond:  # of a longer deadline the text says so itself
+        got += f" if {unseen}"
     if found.stops_before:
         got += f", with clients of Flower that stop {found.stops_before:.2g} s before the deadline"
     rounds = advice.used.num_rounds
