@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 from fakes import FakeClient, answering, learner, messages, record
-from flwr.app import ArrayRecord, RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, MetricRecord, RecordDict
 from flwr.proto.message_pb2 import ObjectTree
 from helpers import cohort_strategy, initial, journal
 from remote import RemoteGrid
@@ -41,8 +41,10 @@ def large(arrays):
     return RecordDict({"arrays": content})
 
 
-def reasons(grid, *nodes, deadline=2.0):
+def reasons(grid, *nodes, deadline=2.0, model=None):
     written = messages(*nodes)
+    for message in written if model else ():
+        message.content = RecordDict({"arrays": model})
     replies = list(DeadlineGrid(grid, deadline).send_and_receive(written))
     found = {reply.metadata.reply_to_message_id: reply for reply in replies}
     said = []
@@ -189,6 +191,20 @@ def test_an_array_that_repeats_a_chunk_is_refused_before_it_is_put_together(cloc
     first, second = reasons(grid, 11, 12)
     assert "more than" in first
     assert "bytes" in first
+    assert second == ""
+
+
+@pytest.mark.parametrize(
+    "records",
+    [{"m": MetricRecord({"all": [0.5] * 160_000})}, {"c": ConfigRecord({"x": bytes(1_250_000)})}],
+)
+def test_metrics_and_configurations_may_not_be_as_large_as_a_large_model(clock, records):
+    """They would take 25 times as much memory as their bytes, however large the model is."""
+    model = large(30)["arrays"]
+    grid = grid_with(clock, answering(0.05, RecordDict(records)), answering(0.05, large(30)))
+    first, second = reasons(grid, 11, 12, model=model)
+    # Each of the 30 arrays has 2 parts, and a reply may have twice as many and 100 more.
+    assert "bytes beside the numbers of its arrays, more than 1220000" in first
     assert second == ""
 
 

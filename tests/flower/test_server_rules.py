@@ -49,6 +49,12 @@ def test_names_may_be_as_long_as_the_limit_says():
     )
 
 
+def test_an_empty_text_of_a_configuration_has_a_size_too():
+    for texts, why in ((99, ""), (100, "configurations must have at most 100 bytes, got 101")):
+        config = ConfigRecord({"x": [""] * texts})
+        assert complaint(answer(c=config), most_config_bytes=100) == why
+
+
 def test_a_list_of_metrics_counts_with_its_length():
     assert complaint(answer({"a": [1, 2, 3], "b": 0.5}), most_metrics=5) == ""
     assert complaint(answer({"a": [1, 2, 3, 4], "b": 0.5}), most_metrics=5) == (

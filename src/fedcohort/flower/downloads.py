@@ -10,6 +10,7 @@ from fedcohort.flower.flwr_internals import (
     Announcement,
     confirm_received,
     count_array_bytes,
+    count_described_bytes,
     pull_object,
     read_reply,
 )
@@ -17,6 +18,7 @@ from fedcohort.flower.text import describe_error
 from fedcohort.flower.workers import Job
 
 CHUNK_BYTES = 1_000_000  # Flower cuts arrays into chunks of 5 MB; smaller ones are allowed for
+PART_BYTES = 1000  # that describe a part of the model: its name, its shape, the ids of its chunks
 
 
 class ReplySize(NamedTuple):
@@ -93,6 +95,9 @@ class Download:
         confirm_received(self.grid, self.announcement.message_id)
 
         try:
+            most = SMALL_REPLY.bytes + PART_BYTES * self.largest.parts
+            described = count_described_bytes(self.contents)
+            self._check_size(described, most, "bytes beside the numbers of its arrays")
             self._check_bytes(count_array_bytes(self.contents))
             reply = read_reply(self.announcement, self.contents)
         except Exception as error:  # the parts are here: whatever is wrong is wrong with them

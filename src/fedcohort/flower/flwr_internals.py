@@ -178,6 +178,18 @@ def count_array_bytes(contents: dict[str, bytes]) -> int:
     return size
 
 
+def count_described_bytes(contents: dict[str, bytes]) -> int:
+    """Return the bytes of a reply without the numbers of its arrays.
+
+    They are read as JSON and protobuf, which may take 25 times as much memory as the bytes.
+    """
+    size = 0
+    for content in contents.values():
+        if get_object_type_from_object_content(content) != "ArrayChunk":
+            size += len(content)
+    return size
+
+
 def confirm_received(grid: Grid, message_id: str) -> None:
     """Let the SuperLink drop the contents of a message."""
     inner = cast(Any, innermost_grid(grid))

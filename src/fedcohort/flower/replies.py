@@ -228,7 +228,7 @@ def _count_bytes(record: ConfigRecord) -> int:
     for name, value in record.items():
         size += len(name)
         for part in value if isinstance(value, list) else [value]:
-            size += len(part) if isinstance(part, str | bytes) else 8
+            size += max(1, len(part)) if isinstance(part, str | bytes) else 8
     return size
 
 
