@@ -8,9 +8,10 @@ from fakes import FakeClient, FakeGrid, grid_with_names
 from flwr.app import Error
 from helpers import client_names, gather, refresh_often
 
+from fedcohort.flower import identity
 from fedcohort.flower.availability import wait_for_clients
 from fedcohort.flower.clients import ClientRegistry
-from fedcohort.flower.identity import QUERY_TTL
+from fedcohort.flower.identity import QUERY_TTL, NodeNames
 
 
 def test_an_app_that_does_not_know_the_question_is_known_by_its_node(clock, logged):
@@ -199,3 +200,37 @@ def test_a_silent_node_is_asked_again_at_once_and_then_after_longer_and_longer_t
     pauses = [0, 60, 120, 240, 480, 960, 1920, 3600, 3600]
     gaps = [after - before for before, after in pairwise(times)]
     assert gaps == pytest.approx([60 + pause for pause in pauses], abs=2.0)
+
+
+def test_a_node_that_restarts_for_ever_does_not_fill_the_memory(clock, monkeypatch):
+    """Its client-id stays, and each restart has a new node id; another node has the same name."""
+    monkeypatch.setattr(identity, "MOST_GONE", 10)
+    grid = FakeGrid(clock)
+    grid.join(1, FakeClient("a"))
+    grid.join(2, FakeClient("b"))
+    registry = ClientRegistry()
+    for node in range(100, 200):
+        grid.join(node, FakeClient("a"))
+        refresh_often(registry, grid, clock)
+        assert registry.node(0) == node
+        grid.leave(node)
+    names = registry.node_names
+    assert len(names.names) <= 10 + 2 + 1
+    assert names.properties == {}, "nobody needs them"
+    assert client_names(registry) == ["a", "b"]
+    assert len(registry._reported_rivals) == 1
+
+
+def test_silent_nodes_that_have_left_are_forgotten(clock, monkeypatch):
+    monkeypatch.setattr(identity, "MOST_GONE", 10)
+    grid = FakeGrid(clock)
+    names = NodeNames()
+    for node in range(100, 130):
+        grid.join(node, FakeClient("a", deaf=True))
+        names.refresh(grid, grid.nodes)
+        clock.sleep(61.0)
+        names.refresh(grid, grid.nodes)
+        grid.leave(node)
+    names.refresh(grid, grid.nodes)
+    assert len(names._silences) <= 10
+    assert len(names._ask_again_at) <= 10

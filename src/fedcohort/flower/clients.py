@@ -65,7 +65,7 @@ class ClientRegistry:
         self._listers = Workers(1)
         self._listing: Job[list[Any]] | None = None  # that began during a round
         self._set_clients([None] * num_clients)
-        self._reported_rivals: set[tuple[str, tuple[int, ...]]] = set()
+        self._reported_rivals: dict[str, list[int]] = {}  # by name
 
     def __len__(self) -> int:
         return len(self.clients)
@@ -291,7 +291,7 @@ class ClientRegistry:
 
     def _report_rivals(self, name: str, rivals: list[int]) -> None:
         """Log once that several nodes claim one name."""
-        if (name, tuple(rivals)) in self._reported_rivals:
+        if self._reported_rivals.get(name) == rivals:
             return
-        self._reported_rivals.add((name, tuple(rivals)))
+        self._reported_rivals[name] = rivals
         log.warning("client %s is claimed by nodes %s: %d is asked", name, rivals, rivals[-1])

@@ -37,6 +37,7 @@ CLOSING = 5.0  # that the end of a run waits for open queries
 
 MOST_DOWNLOADS = 2  # threads that download answers at the same time
 MOST_LINES = 10  # about single nodes; more at once become one line
+MOST_GONE = 1000  # nodes that have left and are remembered; each restart makes another one
 ASK_AGAIN = (*UNDELIVERED, NOT_LOADED, CRASHED)  # errors after which a node is asked again
 
 
@@ -57,7 +58,7 @@ class NodeNames:
 
     Attributes:
         names: Name by node; empty if the node did not give a usable one.
-        properties: Properties by node, of those that answered.
+        properties: Properties by node, of those that answered, if all are asked.
         queries: Unanswered queries by message id.
         answer_times: Seconds that clients took to answer. A query needs no work, so this is the
             time in which an app starts.
@@ -129,6 +130,20 @@ class NodeNames:
     def _read_and_ask(self, grid: Grid, nodes: Mapping[int, Any]) -> None:
         if self._read_answers(grid):
             self._ask_strangers(grid, nodes)
+        self._forget_gone(nodes)
+
+    def _forget_gone(self, nodes: Mapping[int, Any]) -> None:
+        """Forget the nodes that left first. One of them that comes back is asked again."""
+        memories: tuple[dict[int, Any], ...] = (
+            self.names,
+            self.properties,
+            self._silences,
+            self._ask_again_at,
+        )
+        for memory in memories:
+            gone = [node for node in memory if node not in nodes]
+            for node in gone[:-MOST_GONE]:
+                del memory[node]
 
     def _read_answers(self, grid: Grid) -> bool:
         """Read what has arrived; return whether the SuperLink could be asked."""
@@ -215,7 +230,8 @@ class NodeNames:
 
         if not reply.has_error():
             self.names[query.node] = name_in(reply.content)
-            self.properties[query.node] = properties_in(reply.content)
+            if self.asks_all:
+                self.properties[query.node] = properties_in(reply.content)
             elapsed = monotonic() - query.asked_at
             self.answer_times.append(elapsed)
             name = self.names[query.node] or str(query.node)
