@@ -1,14 +1,16 @@
 from dataclasses import fields, replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 from torch.nn.functional import cross_entropy
 
-from fedcohort.learning import evaluation
+from fedcohort.learning import Engine, Options, Run, evaluation
 from fedcohort.learning.weights import make_forward
 
-from .small import both_modes, everyone, make_engine, make_runs
+from .small import SGD, both_modes, everyone, make_engine, make_runs
 
 
 @both_modes
@@ -50,6 +52,32 @@ def test_more_test_samples_than_one_evaluation_batch_are_all_counted(monkeypatch
     in_one_batch = make_engine(runs=make_grouped_runs()).evaluate()
     monkeypatch.setattr(evaluation, "EVALUATION_BATCH", 5)
     assert_same(make_engine(runs=make_grouped_runs()).evaluate(), in_one_batch, rtol=1e-6)
+
+
+class Wide(nn.Sequential):
+    """Has a layer of 40,000 outputs, and remembers how many samples it was given at once."""
+
+    batches: ClassVar = []
+
+    def __init__(self):
+        super().__init__(nn.Linear(5, 40_000), nn.Linear(40_000, 3))
+
+    def forward(self, x):
+        self.batches.append(len(x))
+        return super().forward(x)
+
+
+def test_a_cpu_tests_few_samples_at_once_where_layers_have_many_outputs():
+    samples = np.arange(260)
+    run = Run(0, [samples], samples, np.array([1]))
+    labels = torch.zeros(260, dtype=torch.int64)
+    options = Options(mode="one-by-one")
+    learner = Engine([Wide()], torch.zeros(260, 5), labels, [run], SGD, options)
+    for test in (learner.evaluate, lambda: learner.losses([0], np.array([[0]]))):
+        Wide.batches.clear()
+        test()
+        # 16 MB hold the outputs of 101 samples, and all batches are of about the same size.
+        assert sorted(Wide.batches) == [86, 87, 87]
 
 
 @pytest.mark.parametrize("num_samples", [1, 4, 5, 13])

@@ -5,8 +5,10 @@ import torch
 from torch import nn
 
 from fedcohort.learning.workers import (
+    LARGE_BLOCK,
     WORK_PER_THREAD,
     Workers,
+    most_kept_samples,
     multiply_adds,
     suitable_parts,
 )
@@ -59,6 +61,14 @@ def test_a_model_without_known_layers_counts_by_its_parameters():
             return x @ self.matrix.T
 
     assert multiply_adds(Own(), torch.zeros(1, 4)) == 12
+
+
+def test_the_largest_output_of_a_layer_says_how_many_samples_pass_in_kept_memory():
+    # The convolution gives 3 * 4 * 4 numbers of 4 bytes, more than the input and the other layer.
+    module = nn.Sequential(nn.Conv2d(1, 3, 3), nn.Flatten(), nn.Linear(48, 5))
+    assert most_kept_samples(module, torch.zeros(1, 1, 6, 6)) == LARGE_BLOCK // 2 // (48 * 4)
+    assert not any(layer._forward_hooks for layer in module.modules())
+    assert most_kept_samples(nn.Identity(), torch.zeros(1, LARGE_BLOCK)) == 8
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Losses and predictions of models on samples."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,9 +15,9 @@ from fedcohort.learning.layers import for_many_models
 from fedcohort.learning.run import Run
 from fedcohort.learning.transfer import upload
 from fedcohort.learning.weights import make_forward
-from fedcohort.learning.workers import Workers
+from fedcohort.learning.workers import Workers, most_kept_samples
 
-EVALUATION_BATCH = 2500  # samples that one model is tested on at a time
+EVALUATION_BATCH = 2500  # most samples that one model is tested on at a time
 MANY_BATCH = 50_000  # samples that many models together are tested on at a time
 
 
@@ -117,6 +117,9 @@ class Evaluator:
         if compiled:
             self._forward_many = compile_by_shape(self._forward_many)
         self._many_batch = MANY_BATCH
+        self._kept_samples = EVALUATION_BATCH
+        if x.is_cpu:
+            self._kept_samples = most_kept_samples(workers.module(), x[:1])
         self._num_labels = int(y.max()) + 1
         self._test_sets: dict[tuple[int, ...], _TestSet] = {}
 
@@ -124,7 +127,8 @@ class Evaluator:
         """Return the loss [n] of weights [P] on samples [n]; a GPU may still be computing it."""
         if weights.is_cuda:
             return self.losses_in_whole_batches(weights, samples)
-        return self._outputs(weights, *self._gather(samples))[0]
+        parts = np.array_split(samples, self._num_batches(samples.size))
+        return self._outputs(weights, map(self._gather, parts))[0]
 
     @torch.no_grad()
     def losses_in_whole_batches(self, weights: Tensor, samples: Ints) -> Tensor:
@@ -161,7 +165,10 @@ class Evaluator:
 
         def test(run: int) -> Tensor:
             tested = test_sets[run]
-            outputs = self._outputs(models[run], tested.x, tested.y)
+            count = self._num_batches(len(tested.y))
+            batches_x = torch.tensor_split(tested.x, count)
+            batches_y = torch.tensor_split(tested.y, count)
+            outputs = self._outputs(models[run], zip(batches_x, batches_y, strict=True))
             return _table(tested, *outputs)
 
         tables = torch.stack(self.workers.map(test, range(len(runs)))).cpu()
@@ -244,15 +251,21 @@ class Evaluator:
         indices = upload(samples, self.x.device)
         return fast_layout(self.x[indices].to(self._dtype)), self.y[indices]
 
+    def _num_batches(self, num_samples: int) -> int:
+        """Return in how many batches, equally long, a CPU tests a model."""
+        batch = min(EVALUATION_BATCH, self._kept_samples)
+        return max(1, -(-num_samples // batch))
+
     @torch.no_grad()
-    def _outputs(self, weights: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    def _outputs(
+        self, weights: Tensor, batches: Iterable[tuple[Tensor, Tensor]]
+    ) -> tuple[Tensor, Tensor]:
+        """Return the loss [n] of weights [P] on batches of n samples, and where they are right."""
         weights = weights.to(self._dtype)
         forward = make_forward(self.workers.module().eval())
         losses = []
         correct = []
-        batches_x = torch.split(x, EVALUATION_BATCH)
-        batches_y = torch.split(y, EVALUATION_BATCH)
-        for inputs, labels in zip(batches_x, batches_y, strict=True):
+        for inputs, labels in batches:
             logits = forward(weights, inputs).float()
             losses.append(cross_entropy(logits, labels, reduction="none"))
             correct.append(logits.argmax(dim=1) == labels)

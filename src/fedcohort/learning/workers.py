@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from threading import local
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -88,17 +88,43 @@ def multiply_adds(module: nn.Module, x: Tensor) -> int:
     """
     counts = []
 
-    def count(layer: nn.Linear | nn.Conv2d, args: tuple[Tensor, ...], out: Tensor) -> None:
-        counts.append(out.numel() // layer.weight.shape[0] * layer.weight.numel())
+    def count(layer: nn.Module, args: tuple[Tensor, ...], out: Tensor) -> None:
+        if isinstance(layer, (nn.Linear, nn.Conv2d)):
+            counts.append(out.numel() // layer.weight.shape[0] * layer.weight.numel())
 
-    layers = [layer for layer in module.modules() if isinstance(layer, (nn.Linear, nn.Conv2d))]
-    hooks = [layer.register_forward_hook(count) for layer in layers]
+    _watch_layers(module, x, count)
+    parameters = sum(weight.numel() for weight in module.parameters())
+    return max(sum(counts), parameters)
+
+
+@torch.no_grad()
+def most_kept_samples(module: nn.Module, x: Tensor) -> int:
+    """Return how many samples pass a model in memory that the C library keeps, at least 8.
+
+    The outputs of a layer for more samples may come from the system and go back to it in every
+    pass, page by page. Half of `LARGE_BLOCK` leaves room for what a layer needs beside its output.
+
+    Args:
+        module: A model.
+        x: One input, [1, ...].
+    """
+    sizes = [x.nbytes]
+
+    def note_size(layer: nn.Module, args: tuple[Any, ...], out: Any) -> None:
+        if isinstance(out, Tensor):
+            sizes.append(out.nbytes)
+
+    _watch_layers(module, x, note_size)
+    return max(8, LARGE_BLOCK // 2 // max(sizes))
+
+
+def _watch_layers(module: nn.Module, x: Tensor, on_output: Callable[..., None]) -> None:
+    """Call a function with every layer, its arguments and its output, in one pass of a model."""
+    hooks = [layer.register_forward_hook(on_output) for layer in module.modules()]
     with torch.random.fork_rng(devices=[]):
         module(x)
     for hook in hooks:
         hook.remove()
-    parameters = sum(weight.numel() for weight in module.parameters())
-    return max(sum(counts), parameters)
 
 
 def keep_freed_memory() -> None:
