@@ -1,7 +1,10 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from fedcohort.data import Dataset
+from fedcohort.data.scaling import standard
 
 
 def test_scaled_maps_bytes_to_minus_one_and_one_in_both_parts_and_leaves_floats_alone():
@@ -29,3 +32,17 @@ def test_images_are_scaled_as_asked_and_a_test_set_like_the_training_set():
         ValueError, match="scaling must be one of symmetric, unit, standard, got 'none'"
     ):
         data.scaled("none")
+
+
+def test_channels_of_many_images_are_scaled_in_little_memory():
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (1203, 3, 20, 20), dtype=np.uint8)
+    images[:, 1] //= 3
+    tracemalloc.start()
+    scaled = standard(images[:1], images)
+    _, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most_bytes < 2 * images.nbytes
+    deviation = images.std(axis=(0, 2, 3), keepdims=True)
+    expected = (images[:1] - images.mean(axis=(0, 2, 3), keepdims=True)) / deviation
+    np.testing.assert_allclose(scaled, expected, rtol=1e-5, atol=1e-6)
