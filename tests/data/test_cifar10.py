@@ -2,11 +2,13 @@ import gzip
 import io
 import pickle
 import tarfile
+import zipfile
 
 import numpy as np
 import pytest
 from published import cifar_batches, cifar_binary, put, python2_pickle, tar
 
+from fedcohort.data.archives import read_archive
 from fedcohort.data.cifar10 import CIFAR10, cifar10_source, from_binary, from_python
 from fedcohort.data.directories import find_or_download
 
@@ -107,6 +109,18 @@ def test_a_truncated_archive_is_refused(tmp_path):
     path.write_bytes(path.read_bytes()[:20_000])
     with pytest.raises(ValueError, match="is damaged or truncated"):
         load_from(tmp_path)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_damaged_zip_archive_is_refused_however_it_is_compressed(tmp_path, method):
+    path = tmp_path / "images.zip"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("images", bytes(range(256)) * 40)
+    content = bytearray(path.read_bytes())
+    content[50:60] = bytes(10)
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"images\.zip is damaged or truncated"):
+        read_archive(path, ("images",))
 
 
 @pytest.mark.parametrize("cut", [1, 3073])

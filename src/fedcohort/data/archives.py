@@ -9,15 +9,6 @@ from pathlib import Path, PurePosixPath
 
 Files = dict[str, bytes]
 GZIP_MAGIC = b"\x1f\x8b"
-DAMAGED = (
-    OSError,
-    EOFError,
-    zlib.error,
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    NotImplementedError,
-    RuntimeError,
-)
 
 
 def read_files(folder: Path, names: tuple[str, ...], archives: tuple[str, ...]) -> Files | None:
@@ -69,7 +60,7 @@ def read_archive(path: Path, names: tuple[str, ...]) -> Files:
     try:
         read = _read_zip if zipfile.is_zipfile(path) else _read_tar
         members = read(path, wanted)
-    except DAMAGED as error:
+    except Exception as error:  # The readers of zip, tar and each compression raise many kinds.
         reason = str(error) or type(error).__name__
         raise ValueError(f"{path} is damaged or truncated: {reason}") from None
 
