@@ -80,6 +80,15 @@ def test_a_cpu_tests_few_samples_at_once_where_layers_have_many_outputs():
         assert sorted(Wide.batches) == [86, 87, 87]
 
 
+def test_samples_given_for_one_test_are_forgotten_at_the_next():
+    engine = make_engine()
+    own = engine.evaluate()
+    for _ in range(20):
+        assert_same(engine.evaluate(np.arange(9)), engine.evaluate(np.arange(9)))
+    assert_same(engine.evaluate(), own)
+    assert len(engine._evaluator._test_sets) <= len(engine.runs) + 1
+
+
 @pytest.mark.parametrize("num_samples", [1, 4, 5, 13])
 def test_losses_in_whole_batches_are_those_of_the_plain_pass(monkeypatch, num_samples):
     monkeypatch.setattr(evaluation, "EVALUATION_BATCH", 5)

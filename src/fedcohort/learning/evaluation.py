@@ -122,6 +122,7 @@ class Evaluator:
             self._kept_samples = most_kept_samples(workers.module(), x[:1])
         self._num_labels = int(y.max()) + 1
         self._test_sets: dict[tuple[int, ...], _TestSet] = {}
+        self._given: tuple[int, ...] = ()  # key of the last samples that are no run's own
 
     def losses(self, weights: Tensor, samples: Ints) -> Tensor:
         """Return the loss [n] of weights [P] on samples [n]; a GPU may still be computing it."""
@@ -230,6 +231,9 @@ class Evaluator:
             arrays = (samples, None, None)
         key = tuple(map(id, arrays))
         if key not in self._test_sets:
+            if samples is not None:  # a caller may give new ones in every round
+                self._test_sets.pop(self._given, None)
+                self._given = key
             tested = run.test if samples is None else samples
             x, y = self._gather(tested)
             cells = y.cpu().numpy().copy()
@@ -261,7 +265,6 @@ class Evaluator:
         self, weights: Tensor, batches: Iterable[tuple[Tensor, Tensor]]
     ) -> tuple[Tensor, Tensor]:
         """Return the loss [n] of weights [P] on batches of n samples, and where they are right."""
-        weights = weights.to(self._dtype)
         forward = make_forward(self.workers.module().eval())
         losses = []
         correct = []
