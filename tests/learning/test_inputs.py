@@ -24,6 +24,22 @@ def test_samples_that_there_are_not_are_refused_by_name_bound_and_value():
         make_engine(runs=[negative])
 
 
+def test_positions_that_are_no_whole_numbers_are_refused():
+    halves = [samples + 0.5 for samples in TRAIN]
+    for name, positions in (("train", halves), ("test", np.array([0.5]))):
+        message = f"{name} must be whole numbers, positions of samples, got float64"
+        with pytest.raises(ValueError, match=message):
+            make_engine(runs=[replace(make_runs()[0], **{name: positions})])
+
+
+def test_a_model_of_which_nothing_is_trained_is_refused():
+    x, y = make_data()
+    frozen = nn.Linear(5, 3).requires_grad_(False)
+    message = "modules must have a parameter that is trained, got only frozen ones in Linear"
+    with pytest.raises(ValueError, match=message):
+        Engine([frozen], x, y, make_runs()[:1], SGD)
+
+
 @pytest.mark.parametrize("label", [-100, 3])
 def test_labels_that_are_no_class_are_refused(label):
     _, y = make_data()

@@ -155,6 +155,16 @@ def test_a_model_that_fails_without_a_word_is_refused_with_the_kind_of_its_error
         make_model(fail, (4,), 2, 0)
 
 
+def test_a_model_that_returns_more_than_logits_is_refused():
+    class WithFeatures(nn.Linear):
+        def forward(self, x):
+            return super().forward(x), x
+
+    message = r"model must return logits of shape \(batch, 2\), got a tuple for a batch of 2"
+    with pytest.raises(ValueError, match=message):
+        make_model(lambda shape, classes: WithFeatures(shape[0], classes), (4,), 2, 0)
+
+
 def engine(module, mode):
     torch.manual_seed(0)
     x, y = torch.randn(20, 3), torch.arange(20) % 2

@@ -37,6 +37,9 @@ def check_inputs(modules: Sequence[nn.Module], x: Tensor, y: Tensor, runs: Seque
                 f"runs must have as many clients each, {num_clients}, got {len(run.train)}"
             )
         for name, samples in (("train", np.concatenate(run.train)), ("test", run.test)):
+            kind = np.asarray(samples).dtype
+            if kind.kind not in "iu":
+                raise ValueError(f"{name} must be whole numbers, positions of samples, got {kind}")
             check_array(name, samples, (len(samples),), 0, len(y) - 1)
 
 
@@ -50,6 +53,11 @@ def _check_modules(modules: Sequence[nn.Module]) -> None:
                 "modules must have the same parameters, at least one, "
                 f"got {len(shapes)} in {type(module).__name__}"
             )
+    if not any(parameter.requires_grad for parameter in modules[0].parameters()):
+        raise ValueError(
+            "modules must have a parameter that is trained, "
+            f"got only frozen ones in {type(modules[0]).__name__}"
+        )
 
 
 def _check_samples(module: nn.Module, x: Tensor, y: Tensor) -> None:

@@ -166,10 +166,10 @@ def make_model(model: str | ModelFactory, shape: Shape, classes: int, seed: int)
                 f"model must fit samples of shape {tuple(shape)}, got {model!r}: {reason}"
             ) from None
 
-    if logits.shape != (2, classes):
+    if not isinstance(logits, Tensor) or logits.shape != (2, classes):
+        got = tuple(logits.shape) if isinstance(logits, Tensor) else f"a {type(logits).__name__}"
         raise ValueError(
-            f"model must return logits of shape (batch, {classes}), "
-            f"got {tuple(logits.shape)} for a batch of 2"
+            f"model must return logits of shape (batch, {classes}), got {got} for a batch of 2"
         )
     return module
 

@@ -8,7 +8,7 @@ import numpy as np
 from fedcohort.aggregation.registry import find_rule
 from fedcohort.aggregation.server import SERVER_OPTIMIZERS
 from fedcohort.arrays import Floats, Ints
-from fedcohort.checks import MAX_COUNT, check_array, check_choice, check_range
+from fedcohort.checks import MAX_COUNT, check_array, check_choice, check_positive, check_range
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +64,8 @@ class Run:
                 f"server_momentum must be 0 for the server_optimizer {self.server_optimizer!r}, "
                 f"which has its own, got {self.server_momentum}"
             )
+        check_positive("server_rate", self.server_rate)
+        check_range("server_momentum", self.server_momentum, 0.0, 1.0)
         check_range("mu", self.mu, 0.0, 1e6)
         self._check_train()
         if not len(self.test):
