@@ -180,6 +180,29 @@ def test_a_state_of_another_shape_or_without_a_part_is_refused_and_changes_nothi
     assert torch.equal(engine.models, before)
 
 
+def test_a_state_of_another_type_is_refused():
+    engine = make_engine()
+    state = engine.state_dict() | {"models": engine.models.double()}
+    with pytest.raises(ValueError, match=r"models of the state must be torch\.float32, got .*64"):
+        engine.load_state_dict(state)
+    assert engine.models.dtype == torch.float32
+
+
+def test_a_state_that_one_rule_refuses_changes_no_other_rule():
+    runs = []
+    for run, rule in zip(make_runs(), ("fedau", "inverse-estimated"), strict=True):
+        runs.append(replace(run, aggregation=rule))
+    trained = make_engine(runs=runs)
+    trained.train(0, *everyone([0, 1], [2, 3]))
+    state = trained.state_dict()
+    del state["rules"]["inverse-estimated"]["asked"]
+    engine = make_engine(runs=runs)
+    with pytest.raises(ValueError, match="asked of a rule's state"):
+        engine.load_state_dict(state)
+    for learnt in engine.state_dict()["rules"]["fedau"].values():
+        assert not learnt.any()
+
+
 def test_a_change_in_a_state_handed_out_does_not_reach_back():
     engine = make_engine()
     state = engine.state_dict()

@@ -1,6 +1,7 @@
 """How the updates of a round move the models of all runs, each by its own rule."""
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -175,16 +176,20 @@ class Aggregator:
         """Continue from a state that `state_dict` returned.
 
         Raises:
-            ValueError: If a part is missing or has another shape; nothing changes then.
+            ValueError: If a part is missing or has another shape or type; nothing changes then.
         """
         velocity = read_tensor("velocity", state, self.velocity)
         second = None
         if self.second is not None:
             second = read_tensor("second", state, self.second)
         learnt = state.get("rules", {})
-        for name, rule, _ in self._rules:
+        rules = []
+        for name, rule, rows in self._rules:
             if rule.client_arrays:
+                rule = copy(rule)  # the old one stays if a later state does not fit
                 rule.load_state_dict(learnt.get(name, {}))
+            rules.append((name, rule, rows))
+        self._rules = rules
         self.velocity = velocity
         self.second = second
 
@@ -198,13 +203,15 @@ def read_tensor(name: str, state: dict[str, Any], like: Tensor) -> Tensor:
     """Return a tensor of a state, on the device of another one of its shape.
 
     Raises:
-        ValueError: If it is missing, or has another shape.
+        ValueError: If it is missing, or has another shape or type.
     """
     found = state.get(name)
-    if isinstance(found, Tensor) and found.shape == like.shape:
-        return found.to(like.device)
-    got = tuple(found.shape) if isinstance(found, Tensor) else "nothing"
-    raise ValueError(f"{name} of the state must have shape {tuple(like.shape)}, got {got}")
+    if not isinstance(found, Tensor) or found.shape != like.shape:
+        got = tuple(found.shape) if isinstance(found, Tensor) else "nothing"
+        raise ValueError(f"{name} of the state must have shape {tuple(like.shape)}, got {got}")
+    if found.dtype != like.dtype:
+        raise ValueError(f"{name} of the state must be {like.dtype}, got {found.dtype}")
+    return found.to(like.device)
 
 
 def _make_rules(runs: Sequence[Run], learning_rate: float) -> list[tuple[str, Rule, Ints]]:

@@ -222,7 +222,7 @@ class Engine:
             state: State of an engine with the same model, rules and number of runs.
 
         Raises:
-            ValueError: If a part is missing or has another shape; the engine is unchanged.
+            ValueError: If a part is missing or has another shape or type; the engine is unchanged.
         """
         models = read_tensor("models", state, self.models)
         self.aggregator.load_state_dict(state)
