@@ -131,7 +131,7 @@ def _extract_arrays(value: Any, name: str, arrays: Arrays) -> Any:
         return plain
     if isinstance(value, np.ndarray):
         unique = f"{len(arrays)}{name}"
-        arrays[unique] = np.array(value, order="C")
+        arrays[unique] = np.asarray(value, order="C")
         # Two keys, so that no state can be mistaken for a reference.
         return {"array": unique, "in": "safetensors"}
     return value

@@ -130,7 +130,9 @@ class Aggregator:
         job = torch.arange(job_run.size, device=self.device)
         job_weights[run, job] = self._column(weights[arrived]) * is_valid
 
-        updates = torch.where(is_valid[:, None], change, 0.0)
+        updates = change
+        if not arrivals.valid[arrived].all():  # else a copy of all updates for nothing
+            updates = torch.where(is_valid[:, None], change, 0.0)
         if self.memory is None:
             change_of_run: Tensor = combine(job_weights, updates, self._normalises)
             return change_of_run
