@@ -129,6 +129,27 @@ MUTANTS = (
         ("tests/learning/test_evaluation.py",),
     ),
     Mutant(
+        "samples given for one test stay for ever",
+        "learning/evaluation.py",
+        "self._test_sets.pop(self._given, None)",
+        "pass",
+        ("tests/learning/test_evaluation.py",),
+    ),
+    Mutant(
+        "a CPU tests any number of samples at once",
+        "learning/evaluation.py",
+        "min(EVALUATION_BATCH, self._kept_samples)",
+        "EVALUATION_BATCH",
+        ("tests/learning/test_evaluation.py",),
+    ),
+    Mutant(
+        "a rule takes its state though another refuses",
+        "learning/aggregator.py",
+        "rule = copy(rule)",
+        "rule = rule",
+        ("tests/learning/test_engine.py",),
+    ),
+    Mutant(
         "wasted seconds are per round",
         "lab/summary.py",
         'records["wasted_seconds"].sum(axis=0).mean()',
