@@ -281,7 +281,8 @@ def test_probabilities_of_the_selectors_before_do_not_stay(call, tmp_path):
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
-    "name", ["reproduce.json", "runs/part/settings.toml", "runs-digits.parquet"]
+    "name",
+    ["reproduce.json", "runs/digits-k20-paper-T4-d3d6a394/settings.toml", "runs-digits.parquet"],
 )
 def test_a_folder_of_a_reproduction_is_refused(call, tmp_path, name):
     path = tmp_path / "run" / name

@@ -1,5 +1,6 @@
 """The folder of a reproduction: its request, its parts, and exported results."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from fedcohort.lab.folder.shared import read_if_there
 
 REQUEST = "reproduce.json"
 PARTS = "runs"
+PART_NAME = re.compile(r"-T\d+-[0-9a-f]{8}$")  # how the name of a part's folder ends
 EXPORTED = "exported.json"
 RESULTS_SUFFIXES = (".parquet", ".npz")
 
@@ -18,7 +20,10 @@ def has_reproduction(folder: Path, artefacts: Collection[str] = ()) -> bool:
     """Return whether a folder holds something that was reproduced."""
     if (folder / REQUEST).exists() or any(folder.glob(f"{PARTS}-*")):
         return True
-    return any((folder / name).is_dir() for name in (*artefacts, PARTS))
+    if any((folder / name).is_dir() for name in artefacts):
+        return True
+    # A folder `runs` alone says nothing: every command writes to one by default.
+    return any(PART_NAME.search(path.name) for path in (folder / PARTS).glob("*"))
 
 
 def write_request(folder: Path, request: Mapping[str, Any]) -> None:
