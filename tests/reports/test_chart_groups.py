@@ -28,6 +28,13 @@ def test_every_scheme_has_a_dot_per_class_with_its_spread():
     )
 
 
+def test_one_seed_has_no_spread_to_explain():
+    for chart in (accuracy_per_label, lambda groups: accuracy_per_class(groups, (0.1, 0.9))):
+        one = SchemeResults([0], np.ones((1, 2)), np.ones((1, 2)))
+        assert "standard deviation" not in chart({"kind": {"a": one}}).caption
+        assert "standard deviation" in chart({"kind": {"a": scheme()}}).caption
+
+
 def test_one_class_alone_and_runs_without_classes_have_no_panel():
     assert not accuracy_per_class({"kind": {"a": scheme([[0.2], [0.3]])}}, (0.5,)).panels
     assert not accuracy_per_class({"kind": {"a": scheme()}}, (0.1, 0.9)).panels

@@ -20,6 +20,17 @@ def test_wasted_work_is_a_bar_per_scheme_with_its_spread():
     assert chart.panels["kind"].words == "Wasted client-seconds: a 12 ± 3."
 
 
+def test_the_spread_is_explained_where_there_is_one():
+    counts = np.array([[2, 2], [4, 0]])
+    two = scheme(wasted=np.array([10.0, 14.0]), counts=counts)
+    one = SchemeResults(
+        [0], two.asked[:1], two.successes[:1], counts=counts[:1], wasted=np.array([1.0])
+    )
+    for chart in (wasted_work, fairness_against_accuracy):
+        assert "standard deviation" in chart({"kind": {"a": two, "b": two}}).caption
+        assert "standard deviation" not in chart({"kind": {"a": one, "b": one}}).caption
+
+
 def test_fairness_stands_against_the_accuracy_of_the_seeds_that_have_one():
     counts = np.array([[2, 2], [4, 0]])
     schemes = {

@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from page_text import chart_ids
-from run_folders import write_comparison
+from run_folders import SMALL, write_comparison
 
 from fedcohort.cli.pages import load_findings
 from fedcohort.lab import folder as run_folder
@@ -63,6 +65,14 @@ def test_who_is_left_out_is_told_in_words_in_the_table_and_in_a_figure(tmp_path)
     text = page(findings)
     assert "Who is left out" in text
     assert "are served worst" in text
+
+
+def test_who_is_asked_is_told_by_how_often_the_classes_answer_in_their_world(tmp_path):
+    write_comparison(tmp_path, replace(SMALL, world="groups", world_options=("up=0.5",)))
+    run_folder.save_class_rates(tmp_path, np.array([0.05, 0.15, 0.3, 0.45]))
+    assert load_findings(tmp_path).rates == (0.05, 0.15, 0.3, 0.45)
+    (tmp_path / "classes.npz").unlink()
+    assert load_findings(tmp_path).rates == SMALL.rates
 
 
 def test_success_rates_of_other_classes_than_the_records_are_refused(tmp_path):

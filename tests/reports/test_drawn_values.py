@@ -119,7 +119,7 @@ def test_the_words_of_probabilities_are_those_of_the_first_and_the_last_round():
     assert heat.probabilities.tolist() == inclusion.T.tolist()
     assert heat.marked.tolist() == (inclusion == 1.0).T.tolist()
     assert heat.clients == [0, 1, 2]
-    assert chart.caption.endswith("the lowest first.")
+    assert chart.caption.endswith("in the order of the rates in the settings.")
 
 
 def test_selections_have_three_panels_in_a_row_and_the_median_of_each_class():

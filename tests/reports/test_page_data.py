@@ -165,7 +165,7 @@ def test_probabilities_and_owners_are_those_of_the_folder(made):
     assert heat["capped"] == capped.ravel().tolist()
     assert capped.any()
     assert "of the first" in text
-    assert "lowest first" in text
+    assert "in the order of the rates in the settings" in text
 
     rng = np.random.default_rng(1)  # as the folder was written
     owners = series_of(text, "owners")

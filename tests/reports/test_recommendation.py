@@ -43,6 +43,18 @@ def test_a_scheme_that_is_ahead_in_every_seed_is_recommended_with_its_figures():
     assert said.count(". ") == 0
 
 
+def test_a_run_in_which_nobody_answered_says_so():
+    silent = []
+    for name in ("random", "e3cs-0.5"):
+        one = candidate(name, UNIFORM)
+        silence = np.zeros_like(one.scheme.asked)
+        silent.append(replace(one, scheme=replace(one.scheme, successes=silence)))
+    assert recommendation_sentence(recommend({"x data": silent})) == (
+        "On x data, keep uniform selection (random): no update arrived under any scheme, so the "
+        "model never changed."
+    )
+
+
 def test_a_lead_within_chance_keeps_uniform_selection():
     noisy = [0.60, 0.45, 0.58, 0.40]
     found = recommend({"x data": [candidate("random", UNIFORM), candidate("e3cs-0.5", noisy)]})

@@ -8,7 +8,7 @@ from fedcohort.reports.charts import Axis, Bar, Boxes, Chart, Dot, Line, Panel
 from fedcohort.reports.palette import Style
 from fedcohort.reports.svg.draw import draw_panel
 from fedcohort.reports.svg.frame import BOLD_LETTER, LETTER, NARROW
-from fedcohort.reports.svg.scales import ticks
+from fedcohort.reports.svg.scales import ticks, value_range
 
 TEXT = re.compile(r'<text class="([^"]*)" x="([^"]*)" y="([^"]*)">([^<]*)</text>')
 
@@ -32,6 +32,14 @@ def test_rounds_are_whole_numbers_below_a_short_run():
         labels = [words for kind, _, _, words in texts if kind == "tick middle"]
         assert labels
         assert all(label.isdigit() for label in labels)
+
+
+def test_nothing_but_zeros_has_no_negative_axis():
+    _, texts = drawn([line([1, 2], [0, 0])])
+    labels = [words for kind, _, _, words in texts if kind == "tick end"]
+    assert len(labels) > 1
+    assert not any(label.startswith("-") for label in labels)
+    assert value_range([[-2.0, -2.0]]) == (-2.1, -1.9)
 
 
 def test_seconds_may_have_ticks_between_whole_numbers():

@@ -46,6 +46,13 @@ def test_the_highest_target_that_a_scheme_always_reached_counts_and_others_are_n
     )
 
 
+def test_the_same_value_in_one_seed_is_no_difference():
+    said = describe_schemes({"a": scheme([[0.5]]), "b": scheme([[0.5]]), "c": scheme([[0.4]])})
+    assert said[0] == (
+        "a has the highest final accuracy, 0.500. b follows with 0.500 (the same in the only seed)."
+    )
+
+
 def test_a_difference_within_the_spread_over_seeds_is_called_that():
     one, other = scheme([[0.80], [0.90], [0.70]]), scheme([[0.82], [0.80], [0.75]])
     said = describe_schemes({"a": one, "b": other})

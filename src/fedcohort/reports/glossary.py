@@ -41,7 +41,7 @@ TERMS = (
     ),
     Term(
         "uniform selection",
-        "Asks clients at random, each with the same probability. In the settings it is `random`.",
+        "Asks clients at random, each with the same probability. The settings call it random.",
         r"uniform selection|uniform(?!ly)",
     ),
     Term(

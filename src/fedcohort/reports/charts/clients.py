@@ -86,7 +86,7 @@ def inclusion_probabilities(
     Args:
         allocations: Recorded probabilities by scheme.
         client_names: Names of the clients. Their numbers are shown unless given.
-        ordered_by_class: Whether clients of the same success rate stand together.
+        ordered_by_class: Whether clients of one class stand together.
         is_first_seed: Whether the caption says that these are the first seed's.
     """
     panels = {}
@@ -112,7 +112,7 @@ def inclusion_probabilities(
         "capped set: clients whose weight is above the cap, so that they are certain to be asked."
     )
     if ordered_by_class:
-        caption += " Clients are ordered by the success rate of their class, the lowest first."
+        caption += " Clients are ordered by class, in the order of the rates in the settings."
     return Chart(
         id="probabilities",
         title="How likely each client was to be asked",

@@ -1,17 +1,17 @@
 """Who is left out: accuracy of the model for each class of clients, and for each label."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from fedcohort.arrays import Floats
+from fedcohort.reports.charts.seeds import SPREAD, Groups, with_spread
 from fedcohort.reports.charts.specification import Axis, Chart, GroupedDots, Layout, Panel
 from fedcohort.reports.findings import SchemeResults
 from fedcohort.reports.palette import scheme_style
 from fedcohort.reports.words import percent, three_digits
 from fedcohort.statistics import mean_of_known, sd
 
-Groups = Mapping[str, Mapping[str, SchemeResults]]
 MOST_LABELS = 40  # of which dots can be told apart
 
 
@@ -33,9 +33,11 @@ def accuracy_per_class(
     return Chart(
         id="left-out",
         title="Who is left out",
-        caption=(
+        caption=with_spread(
             "Accuracy in the end on the test samples of the clients of each class. Classes are "
-            "told apart by how often their clients answer. Mean ± standard deviation over seeds."
+            "told apart by how often their clients answer.",
+            groups,
+            SPREAD,
         ),
         x=Axis("how often the class answers", column="success rate"),
         y=Axis("final accuracy"),
@@ -61,10 +63,11 @@ def accuracy_per_label(groups: Groups) -> Chart:
     return Chart(
         id="labels-left-out",
         title="Which labels are left out",
-        caption=(
+        caption=with_spread(
             "Accuracy in the end on the test samples of each label. Where failures follow the "
-            "labels, those of the clients that fail are learnt worst. Mean ± standard deviation "
-            "over seeds."
+            "labels, those of the clients that fail are learnt worst.",
+            groups,
+            SPREAD,
         ),
         x=Axis("label"),
         y=Axis("final accuracy"),

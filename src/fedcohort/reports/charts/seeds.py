@@ -1,6 +1,7 @@
 """Curves over seeds: the mean, the standard deviation, and few enough points to draw."""
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +10,9 @@ from fedcohort.arrays import Bools, Floats, Ints
 from fedcohort.reports.findings import SchemeResults
 
 NUM_MOMENTS = 150  # points of a curve over time
+SPREAD = "Mean ± standard deviation over seeds."
+
+Groups: TypeAlias = Mapping[str, Mapping[str, SchemeResults]]  # by kind of run and name
 
 
 class Curve(NamedTuple):
@@ -26,6 +30,20 @@ class Curve(NamedTuple):
 
 
 NO_CURVE = Curve(np.empty(0), np.empty(0), np.empty(0))
+
+
+def with_spread(caption: str, groups: Groups, spread: str) -> str:
+    """Return a caption with a sentence about the spread over seeds, if there are several.
+
+    Args:
+        caption: What the chart shows.
+        groups: Schemes by kind of run.
+        spread: How the chart shows the spread.
+    """
+    for schemes in groups.values():
+        if any(len(scheme.seeds) > 1 for scheme in schemes.values()):
+            return f"{caption} {spread}"
+    return caption
 
 
 def evenly_spread(count: int, limit: int) -> Ints:

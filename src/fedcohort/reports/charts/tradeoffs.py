@@ -1,17 +1,13 @@
 """Charts of one value per scheme: wasted work, fairness against accuracy."""
 
-from collections.abc import Mapping
-from typing import TypeAlias
-
 import numpy as np
 
+from fedcohort.reports.charts.seeds import SPREAD, Groups, with_spread
 from fedcohort.reports.charts.specification import Axis, Bar, Chart, Dot, Panel
 from fedcohort.reports.findings import SchemeResults
 from fedcohort.reports.palette import scheme_style
 from fedcohort.reports.words import mean_with_sd
 from fedcohort.statistics import sd
-
-Groups: TypeAlias = Mapping[str, Mapping[str, SchemeResults]]  # by kind of run and name
 
 
 def wasted_work(groups: Groups) -> Chart:
@@ -35,9 +31,11 @@ def wasted_work(groups: Groups) -> Chart:
     return Chart(
         id="wasted",
         title="Wasted work",
-        caption=(
+        caption=with_spread(
             "Virtual seconds that clients spent on updates that arrived too late, never arrived, "
-            "or were rejected. Mean ± standard deviation over seeds."
+            "or were rejected.",
+            groups,
+            SPREAD,
         ),
         x=Axis("scheme"),
         y=Axis("wasted client-seconds"),
@@ -75,10 +73,11 @@ def fairness_against_accuracy(groups: Groups) -> Chart:
     return Chart(
         id="fairness",
         title=title,
-        caption=(
+        caption=with_spread(
             "Jain's index of the times each client was asked (1 if all were asked equally often) "
-            f"against {quantity}. Crosses are one standard deviation over seeds. Up and to the "
-            "right is better."
+            f"against {quantity}. Up and to the right is better.",
+            groups,
+            "Crosses are one standard deviation over seeds.",
         ),
         x=Axis("fairness (Jain's index)", column="Jain's index"),
         y=Axis(quantity),

@@ -61,6 +61,8 @@ def compare(more: BySeed, less: BySeed, is_told_apart: bool) -> str:
     difference = estimate(paired_differences(more, less))
     if difference.runs == 0:
         return "not compared, because they have no seed in common"
+    if difference.runs == 1 and difference.mean == 0:
+        return "the same in the only seed"
     if difference.runs == 1:
         return "one seed, so the difference may be chance"
     if difference.error == 0:

@@ -58,6 +58,9 @@ def findings(comparison: Comparison) -> Findings:
     kinds_in_order = order_kinds(kinds, cases)
     tables = _tables(comparison_rows(config, records))
     clients = counted(config.clients, "client")
+    rates: Sequence[float] = ()
+    if has_classes(config):
+        rates = comparison.class_rates or config.rates  # folders of older versions have none
     size = f"{clients}, {config.cohort:,} asked per round, {counted(config.rounds, 'round')}"
     return Findings(
         title=f"Client selection compared: {data_and_model(config)}, {size}",
@@ -65,7 +68,7 @@ def findings(comparison: Comparison) -> Findings:
         answer=answer,
         tables={kind: tables[kind] for kind in kinds_in_order},
         targets=dict.fromkeys(kinds, config.targets),
-        rates=config.rates if has_classes(config) else (),
+        rates=rates,
         classes=client_classes(config) if has_classes(config) else None,
         class_rates=comparison.class_rates,
         allocations=labelled(comparison.allocations, config),

@@ -16,8 +16,8 @@ from fedcohort.reports.words import counted
 
 KIND = "selection only"
 NOTE = (
-    "Means over seeds. Asked, by class: times the median client of each class was asked, the "
-    "lowest rate first."
+    "Means over seeds. Asked, by class: times the median client of each class was asked, in the "
+    "order of the rates in the settings."
 )
 
 

@@ -62,7 +62,9 @@ def value_range(values: Iterable[npt.ArrayLike], *, with_zero: bool = False) -> 
     high = max(known)
     if high > low:
         return low, high
-    margin = 0.05 * abs(low) or 0.5
+    if low == 0.0:  # shares and counts, such as of a run in which nobody answered
+        return 0.0, 1.0
+    margin = 0.05 * abs(low)
     if with_zero:
         return min(low, 0.0), high + margin
     return low - margin, high + margin
