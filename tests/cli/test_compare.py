@@ -8,7 +8,7 @@ import pytest
 
 from fedcohort import cli
 from fedcohort.data import Dataset, load
-from fedcohort.files import load_arrays
+from fedcohort.files import load_arrays, read_toml
 from fedcohort.lab import folder as rundir
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.recorder import read_allocations
@@ -532,6 +532,12 @@ def test_flags_go_before_the_file_and_the_file_before_the_defaults(call, tmp_pat
     assert found == ComparisonConfig(
         rounds=2, clients=9, selectors=("random",), seeds=1, partitions=("iid",), mode="one-by-one"
     )
+
+
+def test_a_settings_file_may_begin_with_a_byte_order_mark(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text("rounds = 2\n", encoding="utf-8-sig")
+    assert read_toml(path) == {"rounds": 2}
 
 
 def test_the_settings_that_a_run_wrote_can_be_given_as_its_file(call, tmp_path):

@@ -195,7 +195,8 @@ def read_toml(path: Path, is_sealed: bool = False) -> dict[str, Any]:
     """
     check_file(path)
     try:
-        text = read_sealed_text(path) if is_sealed else path.read_text(encoding="utf-8")
+        # Some editors begin a file with a byte order mark, which TOML does not know.
+        text = read_sealed_text(path) if is_sealed else path.read_text(encoding="utf-8-sig")
         return tomllib.loads(text)
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} must be a settings file in TOML, got: {error}") from None
