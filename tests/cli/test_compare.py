@@ -534,6 +534,12 @@ def test_flags_go_before_the_file_and_the_file_before_the_defaults(call, tmp_pat
     )
 
 
+def test_so_many_clients_that_none_has_a_test_sample_are_named():
+    message = "test_fraction .* none of the 1000 clients owns more than 2 of the samples, got 0.1"
+    with pytest.raises(ValueError, match=message):
+        deal_samples(ComparisonConfig(clients=1000), load("digits"), "iid", 0)
+
+
 def test_a_settings_file_may_begin_with_a_byte_order_mark(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text("rounds = 2\n", encoding="utf-8-sig")

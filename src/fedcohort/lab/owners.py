@@ -71,7 +71,12 @@ def deal_samples(config: ComparisonConfig, data: Dataset, partition: str, seed: 
                 f"samples_per_client must leave a test sample at test_fraction "
                 f"{config.test_fraction:g}, got {config.samples_per_client}"
             )
-        raise ValueError(f"test_fraction must leave samples to test on, got {config.test_fraction}")
+        largest = max(len(part) for part in parts)
+        raise ValueError(
+            "test_fraction must leave a test sample, and none of the "
+            f"{config.clients} clients owns more than {largest} of the samples, "
+            f"got {config.test_fraction:g}"
+        )
     return Owners(train, test)
 
 
