@@ -170,6 +170,13 @@ def test_help_says_which_names_may_be_given(call, command, names):
     assert [name for name in names if name not in described] == []
 
 
+@pytest.mark.usefixtures("undrawn")
+def test_bands_are_explained_where_several_seeds_have_them(call):
+    assert "bands one standard deviation" in call("simulate", *TINY, "--out", "two")[1]
+    one = call("simulate", *TINY, "--seeds", "1", "--out", "one")[1]
+    assert "bands" not in one
+
+
 def test_the_help_of_simulate_names_the_samplers(call):
     _, out, _ = call("simulate", "--help")
     assert [name for name in SAMPLERS if name not in out] == []

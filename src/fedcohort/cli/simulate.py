@@ -117,9 +117,8 @@ def simulate(
     charts = {"figure4": participation.success_chart(config, results)}
     if has_classes(config):
         charts["figure3"] = participation.selections_chart(config, results)
-    report = participation.report_schemes(
-        "simulate", config, results, charts, [participation.SUCCESS_CAPTION]
-    )
+    notes = [participation.SUCCESS_CAPTION] if seeds > 1 else []
+    report = participation.report_schemes("simulate", config, results, charts, notes)
     figures = write(report, out)
     page = write_report_page(findings(simulation), out)
     if as_json:
