@@ -250,6 +250,11 @@ def test_absent_data_are_said_aloud_and_the_rest_is_done(call):
             ("table3", "--from", ".", "--device", "cuda"),
             "device must not be given with --from, .*, got cuda",
         ),
+        (
+            ("table3", "--from", ".", "--slots", "56"),
+            "slots must not be given with --from, .*, got 56",
+        ),
+        (("table3", "--slots", "0"), "slots must be a whole number at least 1, got 0"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

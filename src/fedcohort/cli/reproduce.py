@@ -57,6 +57,9 @@ def reproduce(
     compiled: Annotated[
         bool | None, typer.Option("--compiled", help="torch.compile on cuda.")
     ] = None,
+    slots: Annotated[
+        int | None, typer.Option(help="Clients that step side by side; by memory unless given.")
+    ] = None,
     devices: Annotated[str | None, DEVICES] = None,
     shard: Annotated[str | None, SHARD] = None,
     ray: Annotated[str | None, RAY] = None,
@@ -120,6 +123,7 @@ def reproduce(
         "device": device,
         "precision": precision,
         "compiled": compiled,
+        "slots": slots,
     }
     overrides = {name: value for name, value in given.items() if value is not None}
     if selectors is not None:
@@ -141,6 +145,7 @@ def reproduce(
         idle = {
             "device": device,
             "compiled": compiled,
+            "slots": slots,
             "data": data,
             "time_budget": time_budget,
             "stop_at": stop_at,
