@@ -60,7 +60,7 @@ NOT_MEASURED = {
         "0 s, 0.4, 0.9, 1 %, 1,000 rounds, 3 %, 5 %, 5 rounds, 500 rounds, 95 %"
     ),
     "docs/how-to/aggregation.md": "4 MB, 400 MB",
-    "docs/how-to/flower.md": "1 MB, 2 rounds, 2 s, 5 s",
+    "docs/how-to/flower.md": "1 MB, 1 kB, 2 rounds, 2 s, 5 s",
     "docs/how-to/operate.md": "0.9, 1.25, 10 s, 200 times, 5 s, 60 s, 600 s",
     "docs/how-to/replay.md": "20 rounds, 95 %",
     "docs/how-to/report.md": "0.8, 3 MB, 400 points, 5 %, 95 %",  # limits, levels of a test
