@@ -87,7 +87,7 @@ def test_rows_say_rounds_in_per_cent_and_accuracies_in_points():
     # One cell in each column, so one degree, t 12.7; the logs of 134 and 121 have an sd of 0.072:
     # the margin is 12.7 * 0.072 * 1.5^0.5 = 1.12, and log(515 / 127.3) is 1.40.
     assert rounds["inside"] == "2 of 3 (1 df)"
-    assert (final["median"], final["n"], final["group"]) == ("1.46 points", 2, "iid, FedAvg")
+    assert (final["median"], final["n"], final["group"]) == ("1.46 points", "2", "iid, FedAvg")
 
 
 def test_degrees_are_those_of_the_columns_whose_cells_are_scored():
@@ -106,6 +106,32 @@ def test_degrees_are_those_of_the_columns_whose_cells_are_scored():
     low = {never: [result(config, np.full(2500, 0.1), first_seed=seed) for seed in (0, 1)]}
     rounds, _ = score_rows(config, low, low)
     assert rounds["inside"] == "1 of 3"
+
+
+def test_a_column_that_an_unfinished_run_leaves_open_counts_finished_worlds_alone():
+    # The paper's Random and pow-d, iid: 45 % at 121 and 126, 55 % at 251 and 328. World 0 is
+    # finished: both at round 134 with 60 %. World 1 stops at round 300: Random gets to 45 % at 151
+    # and has 60 % then, pow-d stays at 50 %, so that 55 % is open for it.
+    config = task_config("cifar10", {})
+    curves = {
+        "random": (np.repeat([0.1, 0.6], [133, 2367]), np.repeat([0.1, 0.6], [150, 150])),
+        "pow-d": (np.repeat([0.1, 0.6], [133, 2367]), np.repeat([0.1, 0.5], [150, 150])),
+    }
+    cells = {}
+    for name, (finished, unfinished) in curves.items():
+        cells[name, "iid", "paper", 0.0] = [
+            result(config, finished, first_seed=0),
+            result(config, unfinished, first_seed=1, rounds=2500),
+        ]
+    rounds, final = score_rows(config, cells, cells)
+    # 45 % counts both worlds, 55 % the first alone, though Random got there in both.
+    at_45 = sqrt(134 * 151)
+    deviations = [at_45 / 121, at_45 / 126, 251 / 134, 328 / 134]
+    assert rounds["n"] == "1 to 2"
+    assert rounds["worst"] == f"{100 * (328 / 134 - 1):.1f} %"
+    assert rounds["cells"] == 6  # the third target is never reached: no deviation
+    assert rounds["median"] == f"{100 * (exp(np.median(np.log(deviations))) - 1):.1f} %"
+    assert (final["n"], final["cells"]) == ("1", 2)
 
 
 def test_the_world_that_chose_stands_apart_and_both_readings_are_shown():

@@ -25,7 +25,10 @@ SCORES_LEGEND = (
     "of one world move together, so s has fewer degrees of freedom than so many independent "
     "cells (df: their effective number, from column to column). Cells with a never on one side "
     "only are outside. Never "
-    "agrees: cells with a never on either side that have it in the paper and in all our worlds."
+    "agrees: cells with a never on either side that have it in the paper and in all our worlds. "
+    "n: worlds, from column to column. Where an unfinished run has not reached an accuracy, the "
+    "column counts finished worlds alone: otherwise it would count fast runs and leave out slow "
+    "ones."
 )
 
 
@@ -125,7 +128,7 @@ def score(cells: Sequence[tuple[Cell, Spread]], in_logs: bool) -> Score | None:
 
 
 def _is_scored(cell: Cell) -> bool:
-    """Return whether a cell has both values; one with an unfinished run is left out."""
+    """Return whether a cell has both values, ours of all its runs."""
     return cell.paper is not None and bool(cell.values) and not cell.pending
 
 
@@ -208,17 +211,33 @@ def score_rows(config: ComparisonConfig, cells: Cells, all_worlds: Cells) -> lis
             own = [quantity for quantity in spreads if (quantity != "final") == in_logs]
             with_spreads = []
             degrees = []
+            worlds = []
             for quantity in own:
                 spread = spreads[quantity]
-                shown = _cells_of(config, members, quantity)
+                shown = _comparable_cells(config, members, quantity)
                 with_spreads += [(cell, spread) for cell in shown]
+                worlds += [len(cell.values) for cell in shown if _is_scored(cell)]
                 if any(_is_scored(cell) and not _has_never(cell) for cell in shown):
                     degrees.append(spread.degrees)  # of the columns that have an interval
             found = score(with_spreads, in_logs)
             if found is not None:
-                worlds = max(len(runs) for runs in members.values())
-                rows.append({"group": group, "n": worlds} | _row(kind, found, degrees))
+                rows.append(
+                    {"group": group, "n": describe_range(worlds)} | _row(kind, found, degrees)
+                )
     return rows
+
+
+def _comparable_cells(config: ComparisonConfig, cells: Cells, quantity: Quantity) -> list[Cell]:
+    """Return the cells of one quantity, of worlds that do not favour fast runs.
+
+    An unfinished run tells its round only if it was fast. So where one does not tell it, all
+    cells of the column take the finished worlds alone.
+    """
+    shown = _cells_of(config, cells, quantity)
+    if not any(cell.pending for cell in shown):
+        return shown
+    finished = {key: [run for run in runs if run.finished] for key, runs in cells.items()}
+    return _cells_of(config, finished, quantity)
 
 
 def _by_group(cells: Cells) -> dict[str, Cells]:
