@@ -148,8 +148,10 @@ def facts() -> dict[str, str]:
             words = f"world{'s' * (len(seeds) > 1)} {' and '.join(seeds)}"
             if played < rounds:
                 words += f" to round {played:,}"
+            elif len(seeds_by_rounds) > 1:
+                words += " to the end"
             parts.append(words)
-        found[f"printed-{partition}"] = ", ".join(parts) or "no world"
+        found[f"printed-{partition}"] = " and ".join(parts) or "no world"
     return found
 
 

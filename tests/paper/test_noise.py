@@ -179,28 +179,74 @@ def test_a_small_sum_of_two_noises_claims_too_many_degrees():
     assert 2 < wrong / replicates / level < 4
 
 
+def verdicts_on_training(model):
+    """Return the verdicts on CIFAR-10, of all worlds and of those that chose nothing."""
+    results = read_results(RESULTS, {"precision": "bf16"})
+    evidence = our_evidence(results, {"model": model, "precision": "bf16", "device": "cuda"})
+    training_checks.noise_of.cache_clear()
+    rows = report_on(evidence).tables["Verdicts"]
+    of_training = [row for row in rows if row["on"] == "cifar10"]
+    alone = {row["claim"]: row["verdict of these"] for row in of_training}
+    return {row["claim"]: row["verdict"] for row in of_training}, alone
+
+
 @pytest.mark.slow
 def test_no_verdict_rests_on_the_degrees_of_a_sum_of_noises(monkeypatch):
-    def verdicts(evidence):
-        training_checks.noise_of.cache_clear()
-        rows = report_on(evidence).tables["Verdicts"]
-        of_training = [row for row in rows if row["on"] == "cifar10"]
-        alone = {row["claim"]: row["verdict of these"] for row in of_training}
-        return {row["claim"]: row["verdict"] for row in of_training}, alone
-
     def with_fewer_degrees(first, second):
         noise = satterthwaite(first, second)
         return Noise(noise.variance, min(first.degrees, second.degrees))
 
     satterthwaite = Noise.__add__
-    results = read_results(RESULTS, {"precision": "bf16"})
     for model, expected in ((FITTING, {"Random overtakes FedCS"}), (PRINTED, set())):
-        evidence = our_evidence(results, {"model": model, "precision": "bf16", "device": "cuda"})
-        usual, usual_alone = verdicts(evidence)
+        usual, usual_alone = verdicts_on_training(model)
         with monkeypatch.context() as patch:
             patch.setattr(Noise, "__add__", with_fewer_degrees)
-            careful, careful_alone = verdicts(evidence)
+            careful, careful_alone = verdicts_on_training(model)
         assert usual == careful
         changed = {name for name in usual_alone if careful_alone[name] != usual_alone[name]}
         assert changed == expected
     training_checks.noise_of.cache_clear()
+
+
+@pytest.mark.slow
+def test_the_verdicts_that_rest_on_one_noise_are_those_that_the_page_names(monkeypatch):
+    # Each comparison within a group takes the noise of its own partition alone.
+    usual = {model: verdicts_on_training(model)[0] for model in (FITTING, PRINTED)}
+    all_groups = training_checks.groups_of
+    pooled_noise = training_checks.noise_of.__wrapped__
+    compared = []  # the group that is being compared, if there is one
+
+    def own_noise(evidence, task, quantity):
+        def own_groups(task, *cohort):
+            own = all_groups(task, *cohort)
+            if not compared:
+                return own
+            return [group for group in own if group.partition == compared[-1].partition]
+
+        with monkeypatch.context() as patch:
+            patch.setattr(training_checks, "groups_of", own_groups)
+            return pooled_noise(evidence, task, quantity)
+
+    own_noise.cache_clear = lambda: None
+
+    def within_group(comparison):
+        def compare_within(evidence, group, *args, **options):
+            compared.append(group)
+            try:
+                return comparison(evidence, group, *args, **options)
+            finally:
+                compared.pop()
+
+        return compare_within
+
+    monkeypatch.setattr(training_checks, "noise_of", own_noise)
+    for name in ("faster", "better"):
+        monkeypatch.setattr(training_checks, name, within_group(getattr(training_checks, name)))
+    changed = {}
+    for model, before in usual.items():
+        after, _ = verdicts_on_training(model)
+        changed[model] = {name: after[name] for name in before if after[name] != before[name]}
+    assert changed == {
+        FITTING: {"faster than Random, third target": "cannot be told", "pow-d slow": "holds"},
+        PRINTED: {"E3CS-0, -inc next": "cannot be told"},
+    }
