@@ -35,7 +35,7 @@ class Sentence:
 
 
 def one_line(text: str) -> str:
-    r"""Return a name that a log holds, safe to print: control characters cannot command a terminal.
+    r"""Return a name of a log with "?" for control characters, which command a terminal.
 
     Examples:
         >>> one_line("phone\x1b[31m")

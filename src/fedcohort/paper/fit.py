@@ -236,7 +236,9 @@ def _comparable_cells(config: ComparisonConfig, cells: Cells, quantity: Quantity
     shown = _cells_of(config, cells, quantity)
     if not any(cell.pending for cell in shown):
         return shown
-    finished = {key: [run for run in runs if run.finished] for key, runs in cells.items()}
+    finished: Cells = {}
+    for key, runs in cells.items():
+        finished[key] = [run for run in runs if run.finished]
     return _cells_of(config, finished, quantity)
 
 
