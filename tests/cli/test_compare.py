@@ -603,6 +603,7 @@ WRONG = {
     "negative bound": (("--max-norm", "-1"), "max.norm .*-1"),
     "a switch with a value": (("--compiled", "maybe"), "maybe"),
     "no slots": (("--slots", "0"), "slots .* at least 1, got 0"),
+    "losses before every round": (("--losses-every", "-1"), "losses.every .* at least 0, got -1"),
     "unknown option": (("--clans", "3"), "--clans"),
     "partition of the paper's name": (("--partitions", "non-iid"), "did you mean 'primary-label'"),
     "rule of another program": (("--aggregations", "FedAvg"), "did you mean 'normalised'"),

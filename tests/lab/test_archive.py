@@ -54,6 +54,7 @@ def test_accuracy_by_class_and_label_comes_back_beside_runs_that_do_not_have_it(
         class_accuracy=by_class,
         label_accuracy=by_class[:2],
         worst_class=np.array([np.nan, 0.25], dtype=np.float32),
+        class_loss=by_class * 3,
     )
     save(tmp_path / f"runs{ending}", [old, new])
     first, second = load(tmp_path / f"runs{ending}")
@@ -93,6 +94,23 @@ def test_a_run_is_kept_with_its_last_accuracy_by_class_and_the_curve_of_the_wors
     np.testing.assert_array_equal(first.label_accuracy, by_class[1, 0] / 2)
     np.testing.assert_array_equal(first.worst_class, np.float32([0.25, 0.75]))
     np.testing.assert_array_equal(second.worst_class, np.float32([0.1, 0.5]))
+    assert first.class_loss is None
+
+
+def test_the_loss_of_a_class_is_its_mean_over_the_rounds_that_recorded_it(tmp_path):
+    config = ComparisonConfig(
+        selectors=("random",), partitions=("iid",), aggregations=("paper",), mus=(0.0,),
+        seeds=1, clients=8, cohort=2, rounds=3, losses_every=2,
+    )  # fmt: skip
+    ones = np.ones((3, 1))
+    nothing = [np.nan, np.nan]
+    records = dict.fromkeys(("accuracy", "loss"), ones) | {
+        "valid": np.ones((3, 1, 2), bool),
+        "clients": np.zeros((3, 1, 2), int),
+        "class_loss": np.array([[nothing], [[2.0, 1.0]], [[1.0, np.nan]]]),
+    }
+    (run,) = results_of(Comparison(tmp_path, config, records))
+    np.testing.assert_array_equal(run.class_loss, np.float32([1.5, 1.0]))
 
 
 def test_other_tools_find_columns_they_understand(tmp_path):

@@ -77,6 +77,7 @@ def test_records_without_something_are_refused_by_name(folder, name):
         ({"class_accuracy": np.zeros((2, 4))}, r"class_accuracy as numbers of shape \(4, 4\)"),
         ({"class_accuracy": np.zeros((2, 4, 0))}, r"class_accuracy as numbers of shape \(4, 1\)"),
         ({"label_accuracy": np.zeros((2, 3, 9))}, r"label_accuracy as numbers of shape \(4, 9\)"),
+        ({"class_loss": np.zeros((2, 4))}, r"class_loss as numbers of shape \(4, 4\)"),
         ({"seconds": np.zeros((1, 4))}, "the same rounds, at least one, of everything"),
         (chunk(0), "the same rounds, at least one, of everything"),
         (dict.fromkeys(chunk(), np.float64(1)), "the same rounds, at least one, of everything"),

@@ -37,7 +37,8 @@ CONFIG = ComparisonConfig(
 )
 WORLDS = {
     "classes": {},
-    "labels": {"world": "labels"},  # who is in which quarter depends on who owns what
+    # Who is in which quarter depends on who owns what.
+    "labels": {"world": "labels", "losses_every": 2},
     "offline": {"world": "groups", "knows_offline": True},
 }
 EXACT = ("clients", "arrived", "valid", "seconds", "wasted_seconds", "wasted_bytes")

@@ -154,20 +154,50 @@ def test_accuracy_is_recorded_by_class_of_clients_and_by_label(make_trial):
             assert by_label[-1, position, label] == np.float32(expected)
 
 
-def test_accuracy_by_class_is_the_same_in_a_run_that_was_resumed(tmp_path):
-    whole = Trial(make_config(), DATA, tmp_path / "whole")
+def test_losses_are_recorded_by_class_of_clients_where_they_were_asked_for(make_trial):
+    trial = make_trial(losses_every=3)
+    trial.run()
+    by_class = run_folder.load_records(trial.folder)["class_loss"]
+    assert by_class.shape == (8, 8, 4)
+    recorded = ~np.isnan(by_class).all(axis=(1, 2))
+    assert np.flatnonzero(recorded).tolist() == [2, 5, 7]  # every third round and the last
+
+    for position, key in enumerate(trial.keys):
+        owners = deal_samples(trial.config, DATA, key.partition, key.seed)
+        by_client = []
+        for own in owners.train:
+            by_client.append(trial.engine.evaluate(own).loss[position])
+        expected = np.reshape(by_client, (4, 2)).mean(axis=1)  # classes are blocks of two clients
+        np.testing.assert_allclose(by_class[-1, position], expected, rtol=1e-6)
+
+
+def test_losses_that_nobody_asked_for_are_not_recorded_and_change_nothing(tmp_path):
+    plain = Trial(make_config(), DATA, tmp_path / "plain")
+    plain.run()
+    asked = Trial(make_config(losses_every=1), DATA, tmp_path / "asked")
+    asked.run()
+    expected = run_folder.load_records(plain.folder)
+    found = run_folder.load_records(asked.folder)
+    assert found.keys() - expected.keys() == {"class_loss"}
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values)
+
+
+def test_values_by_class_are_the_same_in_a_run_that_was_resumed(tmp_path):
+    config = make_config(losses_every=2)
+    whole = Trial(config, DATA, tmp_path / "whole")
     whole.run()
-    part = Trial(make_config(), DATA, tmp_path / "part")
+    part = Trial(config, DATA, tmp_path / "part")
     rounds = iter(range(1, 9))
     part.run(should_stop=lambda: next(rounds) == 4)
-    resumed = Trial(make_config(), DATA, tmp_path / "part")
+    resumed = Trial(config, DATA, tmp_path / "part")
     resumed.restore()
     assert resumed.done == 4
     resumed.run()
     expected = run_folder.load_records(whole.folder)
     found = run_folder.load_records(resumed.folder)
     assert found.keys() == expected.keys()
-    for name in ("class_accuracy", "label_accuracy"):
+    for name in ("class_accuracy", "label_accuracy", "class_loss"):
         np.testing.assert_array_equal(found[name], expected[name])
 
 

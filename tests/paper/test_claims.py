@@ -461,6 +461,46 @@ def test_pow_d_is_low_in_every_tenth_and_pays_little_of_the_most():
     assert kept.mean == pytest.approx(0.1)
 
 
+def test_clients_that_fail_have_a_higher_loss_if_the_first_class_is_above_the_last():
+    groups = []
+
+    def class_losses(group, selector):
+        groups.append((str(group), selector))
+        if selector != "pow-d":
+            return {}
+        return {seed: np.array([2.0 + noise, 9.0, 1.5]) for seed, noise in enumerate((0, 0.1, 0.2))}
+
+    evidence = replace(trained(), class_losses=class_losses)
+    checks = list(training.failing_clients_lose_more(evidence, "cifar10"))
+    assert len(set(groups)) == len(checks) == 28
+    for check in checks:
+        if check.description.startswith("pow-d:"):
+            assert check.supports == pytest.approx({0: 0.5, 1: 0.6, 2: 0.7})
+        else:
+            assert check.supports == {}
+    verdict, _ = judge(CLAIM["failing clients have higher loss"], "cifar10", evidence)
+    # Student's t is 0.6 over 0.1 / root 3, which is 10.4: p is 0.009 with two degrees of freedom.
+    assert verdict == "holds"
+
+    def opposite(group, selector):
+        return {seed: -losses for seed, losses in class_losses(group, selector).items()}
+
+    below = replace(evidence, class_losses=opposite)
+    verdict, _ = judge(CLAIM["failing clients have higher loss"], "cifar10", below)
+    assert verdict == "fails"
+
+
+def test_losses_of_worlds_that_chose_are_left_out():
+    losses = {0: np.array([2.0, 1.0]), 1: np.array([3.0, 1.0])}
+    evidence = replace(trained(), class_losses=lambda *_: losses, datasets={"cifar10": "cifar10"})
+    rest = without_choosing_worlds(evidence)
+    assert rest.class_losses(Group("cifar10", "iid", 0.0), "random").keys() == {1}
+    other = replace(evidence, datasets={"cifar10": "digits"})
+    assert without_choosing_worlds(other).class_losses(
+        Group("cifar10", "iid", 0.0), "random"
+    ).keys() == {0, 1}
+
+
 def test_without_any_results_every_claim_is_not_run():
     report = report_on(trained())
     assert {row["verdict"] for row in report.tables["Verdicts"]} == {

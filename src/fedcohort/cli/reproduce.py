@@ -60,6 +60,9 @@ def reproduce(
     slots: Annotated[
         int | None, typer.Option(help="Clients that step side by side; by memory unless given.")
     ] = None,
+    losses_every: Annotated[
+        int | None, typer.Option(help="Rounds between records of all clients' losses.")
+    ] = None,
     devices: Annotated[str | None, DEVICES] = None,
     shard: Annotated[str | None, SHARD] = None,
     ray: Annotated[str | None, RAY] = None,
@@ -124,6 +127,7 @@ def reproduce(
         "precision": precision,
         "compiled": compiled,
         "slots": slots,
+        "losses_every": losses_every,
     }
     overrides = {name: value for name, value in given.items() if value is not None}
     if selectors is not None:
@@ -146,6 +150,7 @@ def reproduce(
             "device": device,
             "compiled": compiled,
             "slots": slots,
+            "losses_every": losses_every,
             "data": data,
             "time_budget": time_budget,
             "stop_at": stop_at,

@@ -17,7 +17,7 @@ from fedcohort.lab import folder as run_folder
 from fedcohort.lab.comparison import Comparison, load_comparison
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.named_parts import is_own_data
-from fedcohort.lab.record_checks import CLASS_ACCURACY, LABEL_ACCURACY, OFFICIAL
+from fedcohort.lab.record_checks import CLASS_ACCURACY, CLASS_LOSS, LABEL_ACCURACY, OFFICIAL
 from fedcohort.lab.result import (
     COLUMNS,
     OPTIONAL_COLUMNS,
@@ -30,6 +30,7 @@ from fedcohort.lab.result import (
 from fedcohort.lab.runs import run_keys
 from fedcohort.lab.summary import count_asked
 from fedcohort.metrics import worst
+from fedcohort.statistics import mean_of_known
 
 
 def results_of(comparison: Comparison) -> list[Result]:
@@ -57,6 +58,8 @@ def _columns_of_row(records: run_folder.Arrays, row: int, clients: int) -> dict[
         columns["worst_class"] = worst(by_class)
     if LABEL_ACCURACY in records:
         columns["label_accuracy"] = records[LABEL_ACCURACY][-1, row]
+    if CLASS_LOSS in records:
+        columns["class_loss"] = mean_of_known(records[CLASS_LOSS][:, row])
     return columns | {
         "accuracy": accuracy,
         "loss": records["loss"][:, row],

@@ -101,6 +101,7 @@ class ComparisonConfig:
     targets: tuple[float, ...] = _setting((0.6, 0.8), "accuracies to time")
     evaluate_every: int = _setting(1, "rounds between tests")
     official_every: int = _setting(0, "rounds between tests on the data set's test set; 0: none")
+    losses_every: int = _setting(0, "rounds between records of all clients' losses; 0: none")
     checkpoint_every: int = _setting(20, "rounds between checkpoints: the most a crash can cost")
     device: str = _setting("cpu", "cpu, cuda, or auto")
     precision: str = _setting("float32", "on cuda also tf32 or bf16, weights in float32")

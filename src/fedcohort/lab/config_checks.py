@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedcohort.aggregation.registry import AGGREGATIONS
 from fedcohort.aggregation.server import SERVER_OPTIMIZERS
-from fedcohort.checks import (
-    MAX_COUNT,
-    check_choice,
-    check_int,
-    check_positive,
-    check_range,
-    shown,
-)
+from fedcohort.checks import MAX_COUNT, check_choice, check_int, check_positive, check_range, shown
 from fedcohort.data import DATASETS, PARTITIONS
 from fedcohort.data.scaling import SCALINGS
 from fedcohort.lab.named_parts import is_npz, registered_names
@@ -91,6 +84,7 @@ COMPARISON_CHECKS: dict[str, Check] = {
     "samples_per_client": _check_count,
     "slots": _check_count,
     "official_every": partial(check_int, low=0),
+    "losses_every": partial(check_int, low=0),
     "max_norm": _check_max_norm,
     "learning_rate": check_positive,
     "seconds_per_epoch": check_positive,

@@ -16,6 +16,7 @@ LATER_SETTINGS = {
     "knows_offline": False,
     "server_optimizer": "sgd",
     "memory_precision": "float32",
+    "losses_every": 0,
 }
 
 

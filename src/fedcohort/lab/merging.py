@@ -19,7 +19,7 @@ from fedcohort.files import load_state
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab.comparison_folder import load_comparison, read_config
 from fedcohort.lab.config import ComparisonConfig
-from fedcohort.lab.record_checks import CLASS_ACCURACY
+from fedcohort.lab.record_checks import CLASS_ACCURACY, CLASS_LOSS
 from fedcohort.lab.runs import run_keys
 from fedcohort.lab.shards import Shard, describe_differences, shard_config
 
@@ -203,7 +203,9 @@ def _merge_records(
     classes = [run_folder.load_classes(path) for path in shards.values()]
     quarters = np.unique(np.concatenate([part["quarters"] for part in classes])).tolist()
     for own, part in zip(records, classes, strict=True):
-        own[CLASS_ACCURACY] = _spread(own[CLASS_ACCURACY], part["quarters"], quarters, np.nan)
+        for name in (CLASS_ACCURACY, CLASS_LOSS):
+            if name in own:
+                own[name] = _spread(own[name], part["quarters"], quarters, np.nan)
     members = [_spread(part["members"], part["quarters"], quarters, 0) for part in classes]
     rates = [_spread(part["rates"], part["quarters"], quarters, 0.0) for part in classes]
     merged = {}

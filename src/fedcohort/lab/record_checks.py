@@ -16,6 +16,7 @@ PER_CLIENT = ("clients", "arrived", "valid")  # [T, runs, k]
 OFFICIAL = "official_accuracy"  # [T, runs], only if it was asked for
 CLASS_ACCURACY = "class_accuracy"  # [T, runs, classes of clients], not in older folders
 LABEL_ACCURACY = "label_accuracy"  # [T, runs, labels], not in older folders
+CLASS_LOSS = "class_loss"  # [T, runs, classes of clients], only if it was asked for
 
 
 def check_records(config: ComparisonConfig, records: Mapping[str, Any], path: Path) -> None:
@@ -37,7 +38,7 @@ def check_records(config: ComparisonConfig, records: Mapping[str, Any], path: Pa
             raise ValueError(f"{path} must hold {name} of every round, got {', '.join(records)}")
     if OFFICIAL in records:
         shapes[OFFICIAL] = (runs,)
-    for name in (CLASS_ACCURACY, LABEL_ACCURACY):
+    for name in (CLASS_ACCURACY, LABEL_ACCURACY, CLASS_LOSS):
         if name in records:
             shapes[name] = (runs, max(1, records[name].shape[-1]))
 

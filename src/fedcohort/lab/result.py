@@ -27,11 +27,13 @@ OPTIONAL_COLUMNS = {
     "class_accuracy": np.float32,
     "label_accuracy": np.float32,
     "worst_class": np.float32,
+    "class_loss": np.float32,
 }
 # Settings that decide how a run is computed or shown, but not its results.
 NON_IDENTITY_FIELDS = (
     "targets",
     "official_every",
+    "losses_every",
     "checkpoint_every",
     "device",
     "compiled",
@@ -56,6 +58,8 @@ class Result:
             without test samples; None if it was not recorded.
         label_accuracy: The same for each label [C].
         worst_class: Lowest accuracy over the classes of clients [t], nan where it was not tested.
+        class_loss: Loss on the training data of each class of clients [G], the mean over the
+            rounds in which it was recorded; None if it was not.
     """
 
     config: ComparisonConfig
@@ -68,6 +72,7 @@ class Result:
     class_accuracy: Array | None = None
     label_accuracy: Array | None = None
     worst_class: Array | None = None
+    class_loss: Array | None = None
 
     @property
     def key(self) -> RunKey:

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from fedcohort.arrays import Floats, Ints
+from fedcohort.lab.class_loss import class_loss, no_class_loss
 from fedcohort.lab.config import ComparisonConfig
+from fedcohort.lab.record_checks import CLASS_LOSS, OFFICIAL
 from fedcohort.lab.trial_records import make_row
 from fedcohort.learning import Engine, Evaluation
 from fedcohort.rounds import Record
@@ -27,13 +29,13 @@ class _Unfinished:
         done: Rounds done with it.
         record: What happened in it.
         finish: Waits for the test and returns its result.
-        official: Accuracy of every run on the official test set, or None.
+        extra: What else was asked for, by the name of its record.
     """
 
     done: int
     record: Record
     finish: Callable[[], Evaluation]
-    official: Floats | None
+    extra: dict[str, Floats]
 
 
 class TrialRows:
@@ -69,11 +71,15 @@ class TrialRows:
     def add(self, done: int, record: Record) -> None:
         """Complete the round before, and test the models after round number `done`."""
         self._complete()
-        official = None
+        extra = {}
         if self.official_samples is not None:
-            official = np.full(len(self.engine.runs), np.nan)
+            extra[OFFICIAL] = np.full(len(self.engine.runs), np.nan)
             if self._is_due(done, self.config.official_every):
-                official = self.engine.evaluate(self.official_samples).accuracy
+                extra[OFFICIAL] = self.engine.evaluate(self.official_samples).accuracy
+        if self.config.losses_every:
+            extra[CLASS_LOSS] = no_class_loss(self.engine.runs)
+            if self._is_due(done, self.config.losses_every):
+                extra[CLASS_LOSS] = class_loss(self.engine)
 
         finish = self.engine.untested
         is_ready = True
@@ -81,7 +87,7 @@ class TrialRows:
             pending = self.engine.start_evaluation()
             finish = pending.finish
             is_ready = pending.is_ready
-        self._unfinished = _Unfinished(done, record, finish, official)
+        self._unfinished = _Unfinished(done, record, finish, extra)
         if is_ready:
             self._complete()
 
@@ -101,8 +107,7 @@ class TrialRows:
         last = self._unfinished
         self._unfinished = None
         row = make_row(last.record, last.finish(), self.width, self.engine.model_bytes)
-        if last.official is not None:
-            row["official_accuracy"] = last.official
+        row |= last.extra
         self._rows.append({name: row[name] for name in self.recorded or row})
         if self.on_round:
             self.on_round(last.done, row["accuracy"])

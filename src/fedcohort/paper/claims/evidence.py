@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fedcohort.arrays import Ints
+from fedcohort.arrays import Floats, Ints
 from fedcohort.lab.result import Result
 from fedcohort.lab.simulation import Simulation
 from fedcohort.metrics import jain
@@ -22,6 +22,13 @@ from fedcohort.world.classes import class_of
 TrainedValues = Callable[[Group, str, Quantity], Mapping[int, float]]
 # Group and selector give the number of rounds played by seed.
 PlayedRounds = Callable[[Group, str], Mapping[int, int]]
+# Group and selector give the loss of each class of clients [G] by seed, the best class last.
+ClassLosses = Callable[[Group, str], Mapping[int, Floats]]
+
+
+def no_losses(group: Group, selector: str) -> dict[int, Floats]:
+    """Return that no run recorded the loss of every client."""
+    return {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +86,7 @@ class Evidence:
         datasets: The data set that was played for each task.
         labels: What a ground is called if it was not played as in the paper.
         left_out: Notes on the runs that are not used.
+        class_losses: Loss of each class of clients in the trained runs that recorded it.
     """
 
     trained: TrainedValues
@@ -91,6 +99,7 @@ class Evidence:
     datasets: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     left_out: Sequence[str] = ()
+    class_losses: ClassLosses = no_losses
 
     def choosing(self, ground: str) -> set[int]:
         """Return the seeds in which a reading was chosen, of the data that a ground is about."""
@@ -110,12 +119,23 @@ def without_choosing_worlds(evidence: Evidence) -> Evidence:
         chose = evidence.choosing(group.task)
         return {seed: number for seed, number in rounds.items() if seed not in chose}
 
+    def class_losses(group: Group, selector: str) -> dict[int, Floats]:
+        losses = evidence.class_losses(group, selector)
+        chose = evidence.choosing(group.task)
+        return {seed: by_class for seed, by_class in losses.items() if seed not in chose}
+
     participation = {}
     for name, scheme in evidence.participation.items():
         rest = scheme.without(scheme.chose)
         if rest.seeds:
             participation[name] = rest
-    return replace(evidence, trained=trained, played=played, participation=participation)
+    return replace(
+        evidence,
+        trained=trained,
+        played=played,
+        class_losses=class_losses,
+        participation=participation,
+    )
 
 
 def paper_evidence() -> Evidence:
@@ -163,6 +183,13 @@ def our_evidence(results: Results, overrides: Overrides) -> Evidence:
         runs = runs_of(group, selector)
         return {run.config.first_seed: len(run.accuracy) for run in runs}
 
+    def class_losses(group: Group, selector: str) -> dict[int, Floats]:
+        losses = {}
+        for run in runs_of(group, selector):
+            if run.class_loss is not None:
+                losses[run.config.first_seed] = run.class_loss
+        return losses
+
     rounds = {}
     datasets = {}
     labels = {}
@@ -194,6 +221,7 @@ def our_evidence(results: Results, overrides: Overrides) -> Evidence:
         datasets=datasets,
         labels=labels,
         left_out=left_out,
+        class_losses=class_losses,
     )
 
 

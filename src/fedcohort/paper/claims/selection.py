@@ -58,15 +58,6 @@ CLAIMS = (
         GROUNDS,
     ),
     Claim(
-        "failing clients have higher loss",
-        SECTION,
-        "those clients that are more likely to fail typically have a higher loss",
-        "loss by class of clients",
-        nothing,
-        GROUNDS,
-        without_runs={"selection": "needs runs that record the loss of every client"},
-    ),
-    Claim(
         "fair among the best",
         SECTION,
         "E3CS-0 would share the most probability over all the 25 clients in Class 4",

@@ -3,6 +3,7 @@
 from fedcohort.paper.claims.claim import Claim
 from fedcohort.paper.claims.training_checks import (
     e3cs_0_is_second_lowest,
+    failing_clients_lose_more,
     faster_at,
     faster_than_random,
     fedcs_is_fastest,
@@ -141,5 +142,13 @@ CLAIMS = (
         BOTH,
         inc_has_both,
         together=2,
+    ),
+    Claim(
+        "failing clients have higher loss",
+        "Numerical Simulation",
+        "those clients that are more likely to fail typically have a higher loss",
+        "loss of the class that fails most less that of the class that fails least",
+        failing_clients_lose_more,
+        without_runs={"cifar10": "needs runs that record the loss of every client"},
     ),
 )

@@ -243,3 +243,12 @@ def inc_has_both(evidence: Evidence, task: str) -> Iterator[Check]:
     for group in groups_of(task):
         yield faster(evidence, group, "e3cs-inc", "random")
         yield better(evidence, group, "e3cs-inc", "random", lead=-MINOR)
+
+
+def failing_clients_lose_more(evidence: Evidence, task: str) -> Iterator[Check]:
+    """The model's loss is higher on the data of the class that fails most."""
+    for group, name in product(groups_of(task), PAPER_SELECTORS):
+        supports = {}
+        for seed, losses in evidence.class_losses(group, name).items():
+            supports[seed] = float(losses[0] - losses[-1])
+        yield Check(f"{name}: higher loss of the class that fails most, {group}", supports, "loss")
