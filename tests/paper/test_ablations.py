@@ -1,7 +1,15 @@
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from made import result
 
-from fedcohort.paper.ablations import compare_test_data, compare_variants
+from fedcohort.paper.ablations import (
+    compare_test_data,
+    compare_variants,
+    configs,
+    with_participation,
+)
 from fedcohort.paper.setting import task_config
 
 CONFIG = task_config("cifar10", {"rounds": 2}, selectors=("e3cs-0", "e3cs-robust"))
@@ -48,3 +56,29 @@ def test_runs_that_are_not_finished_have_no_difference(rounds):
         CONFIG, {("successive", "e3cs-0"): ends_at(0.5), ("exact", "e3cs-0"): runs}
     )
     assert rows[1]["difference"] == "-"
+
+
+def test_candidates_of_pow_d_are_compared_by_who_answers_and_who_is_asked():
+    one, other = ends_at(0.5, 0.6)
+    # Both runs ask 40 times. One gets 30 answers and asks everyone as often, the other gets 20
+    # and asks one client alone.
+    evenly = np.full(100, 40 / 100)
+    alone = np.r_[40.0, np.zeros(99)]
+    runs = [
+        replace(one, valid=np.array([10, 20]), counts=evenly),
+        replace(other, valid=np.array([10, 10]), counts=alone),
+    ]
+    rows = with_participation([{"variant": "a"}, {"variant": "b"}], {"a": runs, "b": []})
+    assert rows[0] == {
+        "variant": "a",
+        "success ratio": "0.625 ± 0.177",
+        "Jain": "0.505 ± 0.700",
+    }
+    assert rows[1] == {"variant": "b", "success ratio": "-", "Jain": "-"}
+
+
+def test_runs_of_pow_d_differ_in_nothing_but_candidates():
+    usual, *_, few, many = configs({"selectors": ("pow-d",), "rounds": 3})
+    assert (usual.candidates, few.candidates, many.candidates) == (None, 30, 70)
+    assert replace(few, candidates=None) == replace(many, candidates=None) == usual
+    assert all(config.candidates is None for config in configs({"selectors": ("random",)}))

@@ -1,9 +1,9 @@
-"""Ablations (b) to (e) on CIFAR-10 under FedAvg: each changes one thing.
+"""Ablations (b) to (f) on CIFAR-10 under FedAvg: each changes one thing.
 
 (b) compares exact sampling with the paper's successive draw, (c) the robust update, which
 samples exactly, with E3CS-0 under both samplers, (d) the official test set with the clients'
-reserved data, and (e) float32 with bf16. Most of the runs beside them are those of Table III;
-(d) needs no runs of its own.
+reserved data, (e) float32 with bf16, and (f) numbers of candidates of pow-d, which the paper does
+not state. Most of the runs beside them are those of Table III; (d) needs no runs of its own.
 """
 
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ import numpy as np
 
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.result import Result
+from fedcohort.metrics import jain
 from fedcohort.paper.cells import Cells, Quantity, values_by_seed
 from fedcohort.paper.labels import (
     describe_config,
@@ -26,6 +27,7 @@ from fedcohort.paper.results import Results
 from fedcohort.paper.setting import Overrides, full_config, task_config
 from fedcohort.paper.tables import Rows, our_cell, our_columns, our_numbers, our_text, quantities
 from fedcohort.reports.report import Report
+from fedcohort.reports.words import mean_with_sd
 from fedcohort.statistics import estimate
 
 TASK = "cifar10"
@@ -33,6 +35,8 @@ E3CS = ("e3cs-0", "e3cs-0.5", "e3cs-0.8", "e3cs-inc")
 EXACT: dict[str, Any] = {"selectors": (*E3CS, "e3cs-robust"), "sampler": "systematic"}
 PRECISION_SELECTORS = ("random", "e3cs-0.5")  # the schemes of (e)
 TEST_DATA = "(d) test data"
+CANDIDATES = (30, 70)  # of pow-d, beside the default 2.5 k, which is 50
+OF_POWD = "(f) candidates of pow-d"
 Variants = Mapping[tuple[str, str], list[Result]]  # runs by variant and selector
 
 
@@ -41,14 +45,21 @@ def configs(overrides: Overrides) -> list[ComparisonConfig]:
     precisions = ["float32"]
     if overrides.get("device", "cpu") != "cpu":
         precisions.append("bf16")
-    candidates = [
+    wanted = [
         task_config(TASK, overrides, mus=(0.0,)),
         task_config(TASK, overrides, mus=(0.0,), **EXACT),
     ]
     for precision in precisions:
         fixed = {"selectors": PRECISION_SELECTORS, "precision": precision}
-        candidates.append(task_config(TASK, overrides, mus=(0.0,), **fixed))
-    return [config for config in candidates if config is not None]
+        wanted.append(task_config(TASK, overrides, mus=(0.0,), **fixed))
+    for candidates in CANDIDATES:
+        wanted.append(task_config(TASK, overrides, mus=(0.0,), **_powd_with(candidates)))
+    return [config for config in wanted if config is not None]
+
+
+def _powd_with(candidates: int) -> dict[str, Any]:
+    """Return what is special of runs of pow-d with so many candidates."""
+    return {"selectors": ("pow-d",), "candidates": candidates}
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,19 +71,24 @@ class AblationRuns:
         exact: Runs with exact sampling.
         float32: Runs of (e) in float32.
         bf16: Runs of (e) in bf16.
+        candidates: Runs of (f), by the number of candidates.
     """
 
     successive: Cells
     exact: Cells
     float32: Cells
     bf16: Cells
+    candidates: Mapping[int, Cells]
 
 
 def report(results: Results, overrides: Overrides) -> Report:
     """Report one table per ablation and partition."""
     config = full_config(TASK, overrides, mus=(0.0,))
     exact = full_config(TASK, overrides, mus=(0.0,), **EXACT)
-    (successive_cells, exact_cells), left_out = results.cells(config, exact)
+    of_powd = []
+    for candidates in CANDIDATES:
+        of_powd.append(full_config(TASK, overrides, mus=(0.0,), **_powd_with(candidates)))
+    (successive_cells, exact_cells, *powd_cells), left_out = results.cells(config, exact, *of_powd)
 
     of_precision = []
     for precision in ("float32", "bf16"):
@@ -80,7 +96,8 @@ def report(results: Results, overrides: Overrides) -> Report:
         of_precision.append(full_config(TASK, overrides, mus=(0.0,), **fixed))
     (float32_cells, bf16_cells), _ = results.cells(*of_precision, exact=("precision",))
 
-    runs = AblationRuns(successive_cells, exact_cells, float32_cells, bf16_cells)
+    candidate_cells = dict(zip(CANDIDATES, powd_cells, strict=True))
+    runs = AblationRuns(successive_cells, exact_cells, float32_cells, bf16_cells, candidate_cells)
     tables: dict[str, Rows] = {}
     numbers: Rows = []
     for partition in config.partitions:
@@ -90,6 +107,8 @@ def report(results: Results, overrides: Overrides) -> Report:
             if name == TEST_DATA:
                 shown = ["final", "official"]
                 rows = compare_test_data(variants)
+            if name == OF_POWD:
+                rows = with_participation(rows, variants)
             tables[f"{name}, {partition_label(partition)}"] = rows
             numbers += _number_rows(name, partition, variants, shown)
 
@@ -100,7 +119,7 @@ def report(results: Results, overrides: Overrides) -> Report:
     if not any(runs.bf16.values()):
         notes.append("(e): bf16 was not run; it needs a GPU.")
     notes += left_out
-    notes += describe_origin(runs.successive, runs.exact, runs.float32, runs.bf16)
+    notes += describe_origin(runs.successive, runs.exact, runs.float32, runs.bf16, *powd_cells)
     title = f"Ablations: {describe_config(config)}, FedAvg"
     return Report("ablations", title, tables, notes, {"ablations": numbers})
 
@@ -129,11 +148,16 @@ def variants_by_ablation(
     for selector in PRECISION_SELECTORS:
         precision["float32", selector] = find(runs.float32, selector)
         precision["bf16", selector] = find(runs.bf16, selector)
+    usual = "2.5 k" if config.candidates is None else config.candidates
+    powd = {(f"d = {usual}", "pow-d"): find(runs.successive, "pow-d")}
+    for candidates, cells in runs.candidates.items():
+        powd[f"d = {candidates}", "pow-d"] = find(cells, "pow-d")
     return {
         "(b) sampling": sampling,
         "(c) robust update": robust,
         TEST_DATA: test_data,
         "(e) precision": precision,
+        OF_POWD: powd,
     }
 
 
@@ -179,6 +203,22 @@ def _difference(runs: list[Result], first: list[Result]) -> str:
     if gap.runs == 1:
         return mean
     return f"{mean} ± {format_amount(gap.error, 'final')}"
+
+
+def with_participation(rows: Rows, variants: Variants) -> Rows:
+    """Add to rows of variants how many updates arrived, and how evenly clients were asked."""
+    extended = []
+    for row, runs in zip(rows, variants.values(), strict=True):
+        ratios = [run.valid.sum() / run.counts.sum() for run in runs]
+        fairness = [jain(run.counts) for run in runs]
+        extended.append(
+            row
+            | {
+                "success ratio": mean_with_sd(np.array(ratios)),
+                "Jain": mean_with_sd(np.array(fairness)),
+            }
+        )
+    return extended
 
 
 def compare_test_data(variants: Variants) -> Rows:
