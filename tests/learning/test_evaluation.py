@@ -80,6 +80,36 @@ def test_a_cpu_tests_few_samples_at_once_where_layers_have_many_outputs():
         assert sorted(Wide.batches) == [86, 87, 87]
 
 
+class Squeezing(nn.Linear):
+    """Drops every dimension of length 1, so that it takes no single sample."""
+
+    def forward(self, x):
+        return super().forward(x.squeeze().flatten(1))
+
+
+class Compiled(nn.Module):
+    """Has a layer in TorchScript, which takes no hooks."""
+
+    def __init__(self):
+        super().__init__()
+        self.script = torch.jit.script(nn.Linear(5, 4))
+        self.out = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.out(self.script(x))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script", "ignore:The .grad attribute")
+@pytest.mark.parametrize("make_module", [lambda: Squeezing(5, 3), Compiled])
+def test_any_model_that_takes_the_test_samples_is_tested_on_a_cpu(make_module):
+    run = Run(0, [np.arange(4)], np.arange(9), np.array([1]))
+    x = torch.ones(9, 5)
+    module = make_module()
+    learner = Engine([module], x, torch.zeros(9).long(), [run], SGD, Options(mode="one-by-one"))
+    wanted = cross_entropy(module(x[:2]), torch.zeros(2).long()).item()
+    assert learner.evaluate().loss == pytest.approx([wanted])
+
+
 def test_samples_given_for_one_test_are_forgotten_at_the_next():
     engine = make_engine()
     own = engine.evaluate()

@@ -3,6 +3,7 @@ from threading import Barrier
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils.parametrizations import weight_norm
 
 from fedcohort.learning.workers import (
     LARGE_BLOCK,
@@ -68,7 +69,13 @@ def test_the_largest_output_of_a_layer_says_how_many_samples_pass_in_kept_memory
     module = nn.Sequential(nn.Conv2d(1, 3, 3), nn.Flatten(), nn.Linear(48, 5))
     assert most_kept_samples(module, torch.zeros(1, 1, 6, 6)) == LARGE_BLOCK // 2 // (48 * 4)
     assert not any(layer._forward_hooks for layer in module.modules())
+    assert most_kept_samples(module, torch.zeros(2, 1, 6, 6)) == LARGE_BLOCK // 2 // (48 * 4)
     assert most_kept_samples(nn.Identity(), torch.zeros(1, LARGE_BLOCK)) == 8
+
+
+def test_a_module_that_computes_a_weight_does_not_say_how_many_samples_pass():
+    module = nn.Sequential(weight_norm(nn.Linear(500, 70)), nn.Linear(70, 3))
+    assert most_kept_samples(module, torch.zeros(2, 500)) == LARGE_BLOCK // 2 // (500 * 4)
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ class Evaluator:
         self._many_batch = MANY_BATCH
         self._kept_samples = EVALUATION_BATCH
         if x.is_cpu:
-            self._kept_samples = most_kept_samples(workers.module(), x[:1])
+            self._kept_samples = most_kept_samples(workers.module(), x[:2])
         self._num_labels = int(y.max()) + 1
         self._test_sets: dict[tuple[int, ...], _TestSet] = {}
         self._given: tuple[int, ...] = ()  # key of the last samples that are no run's own

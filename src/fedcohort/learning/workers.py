@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.jit import ScriptModule
+from torch.nn.utils.parametrize import ParametrizationList
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -106,7 +108,7 @@ def most_kept_samples(module: nn.Module, x: Tensor) -> int:
 
     Args:
         module: A model.
-        x: One input, [1, ...].
+        x: A few inputs, [n, ...].
     """
     sizes = [x.nbytes]
 
@@ -115,12 +117,22 @@ def most_kept_samples(module: nn.Module, x: Tensor) -> int:
             sizes.append(out.nbytes)
 
     _watch_layers(module, x, note_size)
-    return max(8, LARGE_BLOCK // 2 // max(sizes))
+    return max(8, len(x) * (LARGE_BLOCK // 2) // max(sizes))
 
 
 def _watch_layers(module: nn.Module, x: Tensor, on_output: Callable[..., None]) -> None:
-    """Call a function with every layer, its arguments and its output, in one pass of a model."""
-    hooks = [layer.register_forward_hook(on_output) for layer in module.modules()]
+    """Call a function with layers, their arguments and their outputs, in one pass of a model.
+
+    Layers of TorchScript are left out, because they take no hooks. So are modules that compute a
+    weight, such as that of `weight_norm`: their outputs are not of samples.
+    """
+    left_out: set[nn.Module] = set()
+    for layer in module.modules():
+        if isinstance(layer, (ScriptModule, ParametrizationList)):
+            left_out.update(layer.modules())
+    watched = [layer for layer in module.modules() if layer not in left_out]
+
+    hooks = [layer.register_forward_hook(on_output) for layer in watched]
     with torch.random.fork_rng(devices=[]):
         module(x)
     for hook in hooks:
