@@ -234,3 +234,22 @@ def test_silent_nodes_that_have_left_are_forgotten(clock, monkeypatch):
     names.refresh(grid, grid.nodes)
     assert len(names._silences) <= 10
     assert len(names._ask_again_at) <= 10
+
+
+def test_the_nodes_that_left_first_are_forgotten_first(clock, monkeypatch):
+    """The oldest node is away for a moment, after another one restarted often."""
+    monkeypatch.setattr(identity, "MOST_GONE", 3)
+    grid = FakeGrid(clock)
+    grid.join(1, FakeClient("oldest"))
+    registry = ClientRegistry()
+    for node in range(100, 110):
+        grid.join(node, FakeClient("restarts"))
+        refresh_often(registry, grid, clock)
+        grid.leave(node)
+    for _ in range(2):
+        grid.leave(1)
+        registry.refresh(grid)
+        grid.join(1, FakeClient("oldest"))
+        registry.refresh(grid)
+        assert registry.available == [0]
+    assert list(registry.node_names.names) == [1, 108, 109]

@@ -73,6 +73,7 @@ class NodeNames:
         self._silences: dict[int, int] = {}  # by node, how often it did not answer
         self._ask_again_at: dict[int, float] = {}  # by silent node
         self._silent_nodes: list[int] = []  # that were not yet warned of
+        self._gone: dict[int, None] = {}  # nodes that have left, the first to leave first
         self._puller: Puller | None = None
         self._workers = Workers(1)
         self._downloaders = Workers(MOST_DOWNLOADS)
@@ -140,10 +141,16 @@ class NodeNames:
             self._silences,
             self._ask_again_at,
         )
-        for memory in memories:
-            gone = [node for node in memory if node not in nodes]
-            for node in gone[:-MOST_GONE]:
-                del memory[node]
+        for node in self._gone.keys() & nodes.keys():
+            del self._gone[node]  # it has come back
+        known: set[int] = set().union(*memories)
+        for node in sorted(known - nodes.keys() - self._gone.keys()):
+            self._gone[node] = None
+
+        for node in list(self._gone)[:-MOST_GONE]:
+            del self._gone[node]
+            for memory in memories:
+                memory.pop(node, None)
 
     def _read_answers(self, grid: Grid) -> bool:
         """Read what has arrived; return whether the SuperLink could be asked."""
