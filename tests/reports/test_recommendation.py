@@ -43,14 +43,15 @@ def test_a_scheme_that_is_ahead_in_every_seed_is_recommended_with_its_figures():
     assert said.count(". ") == 0
 
 
-def test_a_run_in_which_nobody_answered_says_so():
+def test_a_run_in_which_no_update_counted_says_so():
+    """Nobody answered, or all that arrived was rejected: the results do not tell which."""
     silent = []
     for name in ("random", "e3cs-0.5"):
         one = candidate(name, UNIFORM)
         silence = np.zeros_like(one.scheme.asked)
         silent.append(replace(one, scheme=replace(one.scheme, successes=silence)))
     assert recommendation_sentence(recommend({"x data": silent})) == (
-        "On x data, keep uniform selection (random): no update arrived under any scheme, so the "
+        "On x data, keep uniform selection (random): no update counted under any scheme, so the "
         "model never changed."
     )
 

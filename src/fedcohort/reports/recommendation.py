@@ -180,7 +180,7 @@ def _why_uniform(found: Recommendation) -> str:
     own = found.uniform.accuracy
     others = [one for one in found.ranked if not one.is_uniform]
     if not any(one.scheme.successes.any() for one in found.ranked):
-        return "no update arrived under any scheme, so the model never changed"
+        return "no update counted under any scheme, so the model never changed"
     if not others:
         return f"it ends at {own:.3f} accuracy, and no other selector was run"
     best = others[0]
