@@ -25,6 +25,16 @@ def test_the_boxes_of_a_scheme_pool_the_seeds_of_each_class():
     assert chart.panels["all"].words == words
 
 
+def test_classes_that_answer_equally_often_are_told_apart():
+    """In the world `swap` the first class answers as often as the last, over all rounds."""
+    rates = (0.5, 0.4500001, 0.45, 0.5)
+    chart = selections_per_class({"all": {"random": np.eye(4)}}, np.arange(4), rates)
+    (boxes,) = chart.panels["all"].series
+    labels = ["0.5 (class 1)", "0.45 (class 2)", "0.45 (class 3)", "0.5 (class 4)"]
+    assert boxes.labels == labels
+    assert f"by class of success rate {'/'.join(labels)}: random" in chart.panels["all"].words
+
+
 def test_probabilities_have_one_panel_per_scheme_and_rounds_from_one():
     chart = inclusion_probabilities(allocations(3), ["a", "b", "c"])
     (heat_map,) = chart.panels["e3cs-0"].series

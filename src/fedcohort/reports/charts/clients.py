@@ -6,6 +6,7 @@ import numpy as np
 
 from fedcohort.arrays import Ints
 from fedcohort.lab.recorder import Allocations
+from fedcohort.reports.charts.groups import number_equal
 from fedcohort.reports.charts.seeds import evenly_spread
 from fedcohort.reports.charts.specification import (
     Axis,
@@ -43,7 +44,7 @@ def selections_per_class(
         classes: [K] class of each client.
         rates: Success rate of each class.
     """
-    labels = [f"{rate:g}" for rate in rates]
+    labels = number_equal([f"{rate:.3g}" for rate in rates])
     panels = {}
     for kind, schemes in counts.items():
         series = []

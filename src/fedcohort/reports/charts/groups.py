@@ -118,7 +118,19 @@ def class_labels(class_rates: Sequence[float]) -> list[str]:
         >>> print(*class_labels([0.5, 0.5]), sep="; ")
         50 % (class 1); 50 % (class 2)
     """
-    labels = [percent(rate) for rate in class_rates]
+    return number_equal([percent(rate) for rate in class_rates])
+
+
+def number_equal(labels: Sequence[str]) -> list[str]:
+    """Return the labels of classes, with their numbers where two are equal.
+
+    Args:
+        labels: One label for each class.
+
+    Examples:
+        >>> number_equal(["0.5", "0.1", "0.5"])
+        ['0.5 (class 1)', '0.1 (class 2)', '0.5 (class 3)']
+    """
     if len(set(labels)) == len(labels):
-        return labels
+        return list(labels)
     return [f"{label} (class {number})" for number, label in enumerate(labels, start=1)]
