@@ -121,12 +121,12 @@ def test_repeated_rounds_are_refused_by_line(tmp_path, order):
 
 
 def test_a_client_that_is_none_of_the_round_is_left_out_and_said(tmp_path):
-    write(tmp_path, make_rows(2, stranger=Verdict("arrived", seconds=1.0)))
+    write(tmp_path, make_rows(2, **{"stranger\x1b[31m": Verdict("arrived", seconds=1.0)}))
     log = read_journal(tmp_path)
     assert log.clients == CLIENTS
     (note,) = log.notes
     assert "2 requests to clients that were none of their round's" in note
-    assert "stranger in round 1" in note
+    assert "stranger?[31m in round 1" in note  # the name cannot command a terminal
 
 
 def test_more_clients_than_announced_are_kept_and_said(tmp_path):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from fedcohort.advice.log import FederationLog
-from fedcohort.advice.wording import one_line
+from fedcohort.advice.wording import printable
 
 REJECTED = "rejected"
 LEAST_ASKED = 3  # questions after which a client without a valid answer is named
@@ -34,7 +34,7 @@ def describe_broken(log: FederationLog) -> list[str]:
     said = []
     broken = broken_clients(log)
     for client in broken[:MOST_NAMED]:
-        name = one_line(log.clients[client])
+        name = printable(log.clients[client])
         reason = log.rejections.get(log.clients[client], "")
         words = f" ({reason})" if reason else ""
         times = int(log.asked_of_client[client])

@@ -8,7 +8,7 @@ from fedcohort.advice.broken import broken_clients
 from fedcohort.advice.deadline import DeadlineAdvice
 from fedcohort.advice.rules import FOUND
 from fedcohort.advice.selectors import RISK, UNIFORM, SelectorAdvice
-from fedcohort.advice.wording import one_line, percent_apart
+from fedcohort.advice.wording import percent_apart, printable
 from fedcohort.reports.words import counted, listed, signed
 
 ACCURACY = (
@@ -224,7 +224,7 @@ def _broken(advice: Advice) -> list[str]:
     """Return which clients to repair, at most one part."""
     names = []
     for place in broken_clients(advice.used):
-        names.append(f"client {one_line(advice.used.clients[place])}")
+        names.append(f"client {printable(advice.used.clients[place])}")
     if not names:
         return []
     who = listed(names)

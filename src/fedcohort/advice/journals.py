@@ -16,6 +16,7 @@ from fedcohort.advice.journal_times import (
     stopping_grace,
 )
 from fedcohort.advice.log import ARRIVED, LATE_ANSWER, FederationLog, Question, make_log
+from fedcohort.advice.wording import printable
 from fedcohort.checks import check_positive, check_range, shown
 from fedcohort.lab import folder as run_folder
 
@@ -97,7 +98,7 @@ def _questions(
             if asked["status"] == UNKNOWN:
                 unknown += 1
             elif table is not None and asked["client"] not in table:
-                strangers.append(f"{asked['client']} in round {row['round']}")
+                strangers.append(f"{printable(asked['client'])} in round {row['round']}")
             elif asked["status"] != UNNEEDED:
                 questions.append(_question(row["round"], asked))
             elif entry is None:

@@ -12,7 +12,7 @@ from fedcohort.advice.deadline import DeadlineAdvice
 from fedcohort.advice.durations import Durations
 from fedcohort.advice.estimates import UNKNOWN, Interval, plain
 from fedcohort.advice.own_rates import group_rounds
-from fedcohort.advice.wording import Sentence, count_reasons, number, one_line, percent
+from fedcohort.advice.wording import Sentence, count_reasons, number, percent, printable
 from fedcohort.arrays import Ints
 from fedcohort.reports.words import counted
 
@@ -84,7 +84,7 @@ def _silent(advice: Advice) -> Sentence | None:
         asked = f"asked {int(used.asked_of_client[place])} times"
         if reasons:
             asked += f": {reasons}"
-        names.append(f"{one_line(used.clients[place])} ({asked})")
+        names.append(f"{printable(used.clients[place])} ({asked})")
     more = ""
     if silent.size > MOST_NAMED:
         more = f" and {silent.size - MOST_NAMED} more"

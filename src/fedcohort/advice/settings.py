@@ -12,7 +12,7 @@ from fedcohort.advice.log import FederationLog
 from fedcohort.advice.persistence import Persistence
 from fedcohort.advice.special_functions import normal_tail
 from fedcohort.advice.together import Together
-from fedcohort.advice.wording import one_line
+from fedcohort.advice.wording import printable
 from fedcohort.arrays import Floats
 from fedcohort.files import to_toml
 from fedcohort.lab.config import ComparisonConfig
@@ -107,7 +107,7 @@ def settings_text(
         enough: Answers at which a round should close; None waits for all.
     """
     lines = [
-        f"# Made from {one_line(log.source)} by `fedcohort advise`: train in a world like it with"
+        f"# Made from {printable(log.source)} by `fedcohort advise`: train in a world like it with"
     ]
     lines.append("# `fedcohort compare --config settings.toml`. Put in your own dataset and model.")
     if settings["clients"] < log.num_clients:
@@ -118,7 +118,7 @@ def settings_text(
             f"# Failures last as long as in the log ({option} rounds). That allows rates from "
             f"{low:.2f} to {high:.2f}: others were moved there."
         )
-    broken = [one_line(log.clients[place]) for place in broken_clients(log)]
+    broken = [printable(log.clients[place]) for place in broken_clients(log)]
     if broken:
         lines.append(f"# Among the lowest rates: {_few(broken)}, whose updates were all rejected.")
     if together.is_certain and together.correlation.value >= LEAST_CORRELATION:

@@ -34,11 +34,13 @@ class Sentence:
     numbers: dict[str, Any] = field(default_factory=dict)
 
 
-def one_line(text: str) -> str:
-    r"""Return a name of a log with "?" for control characters, which command a terminal.
+def printable(text: str) -> str:
+    r"""Return a name of a log with "?" for each character that is not printed.
+
+    Control characters could command a terminal.
 
     Examples:
-        >>> one_line("phone\x1b[31m")
+        >>> printable("phone\x1b[31m")
         'phone?[31m'
     """
     return "".join(character if character.isprintable() else "?" for character in text)
