@@ -209,3 +209,20 @@ def test_a_log_that_says_who_was_late_supposes_nothing():
     advice = advise(log_of_two_groups(late=1.0), Options(selectors=("random",), rounds=20))
     assert advice.deadline.present_kept.value < 0.8
     assert "suggest" not in printed(advice) + " ".join(caveats(advice))
+
+
+def test_what_a_kept_deadline_supposes_names_no_other_deadline():
+    rng = np.random.default_rng(1)
+    questions = []
+    for round in range(40):
+        for client in range(6):
+            seconds = 10.0 * np.exp(0.1 * rng.standard_normal())
+            if rng.random() < 0.99:
+                questions.append(Question(round, str(client), True, seconds, status="arrived"))
+            else:
+                questions.append(Question(round, str(client), False, status="lost"))
+    log = make_log("made", questions, deadline=20.0)
+    advice = advise(log, Options(selectors=("random",), rounds=5))
+    assert headline(advice).startswith("Keep the deadline of 20 s;")
+    (unseen,) = [text for text in caveats(advice) if "only late" in text]
+    assert "kept by 20 s is right only if answers after 20 s are as rare" in unseen

@@ -47,12 +47,16 @@ def caveats(advice: Advice) -> list[str]:
     """
     said = []
     if advice.deadline is not None:
-        said.append(_deadline_caveat(advice.deadline, present_deadline(advice)))
+        present = present_deadline(advice)
+        said.append(_deadline_caveat(advice.deadline, present))
         unseen = describe_unseen(advice)
         if unseen and advice.deadline.is_said:
+            advised = present
+            if advice.deadline.is_worth_a_try:
+                advised = f"{advice.deadline.best:.3g} s"
             said.append(
-                "The log does not say who was only late: the share of answers that "
-                f"{advice.deadline.best:.3g} s keeps is right only if {unseen}."
+                "The log does not say who was only late: the share of answers kept by "
+                f"{advised} is right only if {unseen}."
             )
     if not advice.selector.is_said:
         said.append(
