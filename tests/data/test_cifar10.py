@@ -123,6 +123,19 @@ def test_a_damaged_zip_archive_is_refused_however_it_is_compressed(tmp_path, met
         read_archive(path, ("images",))
 
 
+def test_a_tar_archive_with_a_wrong_byte_is_refused_by_its_checksum(tmp_path):
+    path = tmp_path / "images.tar.gz"
+    tar(path, {"images": bytes(range(256)) * 40}, "folder")
+    # Without compression a byte of an image may be wrong and all can be read.
+    content = bytearray(gzip.compress(gzip.decompress(path.read_bytes()), compresslevel=0))
+    path.write_bytes(content)
+    assert read_archive(path, ("images",)) == {"images": bytes(range(256)) * 40}
+    content[2000] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"images\.tar\.gz is damaged or truncated: CRC"):
+        read_archive(path, ("images",))
+
+
 @pytest.mark.parametrize("cut", [1, 3073])
 def test_a_truncated_batch_is_refused_even_at_the_border_of_a_record(cut):
     files = cifar_binary(cifar_batches(RECORDS))

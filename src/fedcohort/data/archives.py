@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 Files = dict[str, bytes]
 GZIP_MAGIC = b"\x1f\x8b"
+BLOCK = 2**20  # bytes that are read at once
 
 
 def read_files(folder: Path, names: tuple[str, ...], archives: tuple[str, ...]) -> Files | None:
@@ -109,4 +110,8 @@ def _read_tar(path: Path, wanted: Mapping[str, str]) -> Files:
             content = archive.extractfile(member)
             if content is not None:
                 members[name] = content.read()
+        # The checksum of a compressed archive is compared at its end, behind all members.
+        assert archive.fileobj is not None
+        while archive.fileobj.read(BLOCK):
+            pass
     return members
