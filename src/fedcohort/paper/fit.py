@@ -21,14 +21,16 @@ SCORES_LEGEND = (
     "paper's value, for rounds as exp|log(ours/paper)| - 1 in % with the geometric mean, for "
     "final accuracies in points. Inside: cells whose published value lies in the 95 % prediction "
     "interval of one more world, mean ± t·s·√(1 + 1/n). The standard deviation s from world to "
-    "world is pooled over the cells of a column of the reading that have two worlds or more. Cells "
+    "world is pooled over the cells of a column of the reading, in each group over those with the "
+    "most worlds, two or more. Cells "
     "of one world move together, so s has fewer degrees of freedom than so many independent "
     "cells (df: their effective number, from column to column). Cells with a never on one side "
     "only are outside. Never "
     "agrees: cells with a never on either side that have it in the paper and in all our worlds. "
     "n: worlds, from column to column. Where an unfinished run has not reached an accuracy, the "
     "column counts finished worlds alone: otherwise it would count fast runs and leave out slow "
-    "ones."
+    "ones. A column in which no two worlds show how far worlds differ has no interval, and its "
+    "cells are not counted as inside or outside."
 )
 
 
@@ -77,6 +79,7 @@ class Score:
         median: Median deviation of the cells without a never.
         worst: Largest deviation of these.
         inside: Cells inside the prediction interval of one more world; None without a spread.
+        judged: Cells that can be inside: those with a spread, and those with a never.
         nevers: Cells with a never on either side.
         nevers_agree: Those of them that are never on both.
     """
@@ -85,6 +88,7 @@ class Score:
     median: float
     worst: float
     inside: int | None
+    judged: int
     nevers: int
     nevers_agree: int
 
@@ -101,7 +105,7 @@ def score(cells: Sequence[tuple[Cell, Spread]], in_logs: bool) -> Score | None:
     agree = 0
     inside = 0
     sizes = []
-    has_spread = True
+    intervals = 0
     for cell, spread in cells:
         if not _is_scored(cell):
             continue
@@ -112,16 +116,16 @@ def score(cells: Sequence[tuple[Cell, Spread]], in_logs: bool) -> Score | None:
         one = deviation(cell, in_logs)
         sizes.append(one.size)
         if spread.degrees:
+            intervals += 1
             inside += _is_inside(one, spread)
-        else:
-            has_spread = False
     if not sizes and not nevers:
         return None
     return Score(
         cells=len(sizes) + nevers,
         median=float(np.median(sizes)) if sizes else 0.0,
         worst=max(sizes, default=0.0),
-        inside=inside + agree if has_spread else None,
+        inside=None if sizes and not intervals else inside + agree,
+        judged=intervals + nevers,
         nevers=nevers,
         nevers_agree=agree,
     )
@@ -217,7 +221,8 @@ def score_rows(config: ComparisonConfig, cells: Cells, all_worlds: Cells) -> lis
                 shown = _comparable_cells(config, members, quantity)
                 with_spreads += [(cell, spread) for cell in shown]
                 worlds += [len(cell.values) for cell in shown if _is_scored(cell)]
-                if any(_is_scored(cell) and not _has_never(cell) for cell in shown):
+                has_values = any(_is_scored(cell) and not _has_never(cell) for cell in shown)
+                if has_values and spread.degrees:
                     degrees.append(spread.degrees)  # of the columns that have an interval
             found = score(with_spreads, in_logs)
             if found is not None:
@@ -256,7 +261,7 @@ def _known_deviations(
 ) -> list[Deviation]:
     """Return the deviations of the cells that have a value of the paper and no never."""
     known = []
-    for cell in _cells_of(config, cells, quantity):
+    for cell in _comparable_cells(config, cells, quantity):
         if cell.paper is not None and cell.values and not _has_never(cell):
             known.append(deviation(cell, in_logs=quantity != "final"))
     return known
@@ -277,7 +282,7 @@ def _row(kind: str, result: Score, degrees: Sequence[float]) -> dict[str, Any]:
 
     inside = "-"
     if result.inside is not None:
-        inside = f"{result.inside} of {result.cells}"
+        inside = f"{result.inside} of {result.judged}"
         if degrees:
             inside += f" ({describe_range(degrees)} df)"
     nevers = "-"
