@@ -1,4 +1,5 @@
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,21 @@ def test_export_adds_to_what_is_there():
         reproduce.run(["table3"], Path(f"run{first_seed}"), **TINY, first_seed=first_seed)
         export(read_results(Path(f"run{first_seed}"), {}), Path("kept"))
     assert sorted({run.config.first_seed for run in gather_results(Path("kept"))}) == [0, 3]
+
+
+def test_an_exported_run_stays_unless_a_longer_one_is_exported():
+    reproduce.run(["table3"], Path("run"), **TINY, stop_at=2)
+    export(read_results(Path("run"), {}), Path("kept"))
+    reproduce.run(["table3"], Path("run"), **TINY)
+    longer = read_results(Path("run"), {})
+    (path,) = export(longer, Path("kept"))
+    lengths = {len(run.accuracy) for run in gather_results(Path("kept"))}
+    assert lengths == {TINY["rounds"]}
+
+    before = path.read_bytes()
+    longer.runs = [replace(run, accuracy=run.accuracy / 2) for run in longer.runs]
+    export(longer, Path("kept"))  # the same runs, trained again with other results
+    assert path.read_bytes() == before
 
 
 def test_exported_simulations_of_other_settings_are_kept(call):

@@ -40,8 +40,8 @@ def export(
 ) -> list[Path]:
     """Write results as one small file per data set, and simulations.
 
-    Runs that the target holds already stay. The curves of the regret are long: their table and
-    their last values are written instead.
+    Runs that the target holds already stay, unless the results have more rounds of them. The
+    curves of the regret are long: their table and their last values are written instead.
 
     Args:
         results: What to export.
@@ -62,7 +62,7 @@ def export(
     if held is None:
         held = read_export(target)
     by_dataset: dict[str, list[Result]] = {}
-    for run in merge_results(results.runs, held, target=target):
+    for run in merge_results(held, results.runs, target=target):  # of equals, the first
         by_dataset.setdefault(Path(run.config.dataset).stem, []).append(run)
 
     if source != target:
