@@ -147,6 +147,15 @@ def test_the_picture_is_drawn_again_with_the_numbers_of_its_caption(tmp_path):
         assert f"{name.split()[0].lower()}: {number} of 20" in done.stdout
 
 
+def test_the_study_has_as_many_combinations_and_worlds_as_the_readme_says():
+    with (RESULTS / "study/runs.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    combinations = {(row["selector"], row["rule"]) for row in rows}
+    worlds = {row["world"] for row in rows}
+    assert len(worlds) == 4
+    assert f"[{len(combinations)} combinations in four worlds]" in README.read_text()
+
+
 def test_files_the_readme_points_to_exist():
     targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", README.read_text())
     local = [target for target in targets if "://" not in target]

@@ -11,6 +11,8 @@ sys.path.append(str(ROOT / "scripts"))
 import fill_pages
 import list_runs
 
+from fedcohort.lab.config import ComparisonConfig
+
 # Settings, definitions and arithmetic, which no record could show. Everything else must be a
 # number of a table that is copied from a report, or stand in a report that the page links to.
 SETTINGS = """
@@ -107,6 +109,14 @@ def test_figures_are_seen_in_prose_and_tables_and_not_in_facts():
         "<!-- table: a | b | c -->\n| 9.9 ms |\n<!-- end -->\n"
     )
     assert unmarked_figures(text) == {"0.2 s", "12 points", "1,200 client-steps/s", "4.5"}
+
+
+def test_the_equal_step_of_compare_is_the_one_on_the_page():
+    config = ComparisonConfig()
+    share = config.cohort / config.clients * sum(config.rates) / len(config.rates)
+    text = (ROOT / "docs/concepts/when-selection-matters.md").read_text(encoding="utf-8")
+    assert f"{share:.3f} with the defaults of `compare`" in text
+    assert re.findall(r"--server-rate (\S+) ", text) == [f"{share:.3f}"]
 
 
 @pytest.mark.parametrize(
