@@ -23,7 +23,7 @@ def reproduce(
     names: Annotated[list[str], typer.Argument(autocompletion=lambda: [*ARTEFACTS, "all"])],
     seeds: Annotated[
         int | None,
-        typer.Option(help="Number of runs of each kind."),
+        typer.Option(help="Runs of each kind; --from shows all."),
     ] = None,
     first_seed: Annotated[
         int | None, typer.Option(help="Seed of the first; the others count up.")
