@@ -57,11 +57,9 @@ def reproduce(
     compiled: Annotated[
         bool | None, typer.Option("--compiled", help="torch.compile on cuda.")
     ] = None,
-    slots: Annotated[
-        int | None, typer.Option(help="Clients that step side by side; by memory unless given.")
-    ] = None,
+    slots: Annotated[int | None, typer.Option(help="Clients side by side; else by memory.")] = None,
     losses_every: Annotated[
-        int | None, typer.Option(help="Rounds between records of all clients' losses.")
+        int | None, typer.Option(help="Rounds between losses of all clients.")
     ] = None,
     devices: Annotated[str | None, DEVICES] = None,
     shard: Annotated[str | None, SHARD] = None,
@@ -76,13 +74,12 @@ def reproduce(
         int | None,
         typer.Option(help="Round after which training stops."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help=f"Folder for results ({OUT}).")] = None,
+    out: Annotated[Path | None, typer.Option(help=f"For results ({OUT}, or --from).")] = None,
     source: Annotated[
         Path | None,
         typer.Option(
             "--from",
-            help="Show all that this folder holds; train nothing. "
-            "Reports go there, unless --out is given.",
+            help="Show what a folder holds; train nothing.",
         ),
     ] = None,
     export: Annotated[Path | None, typer.Option(help="Folder to add compact results to.")] = None,
