@@ -49,9 +49,8 @@ def test_everything_is_reproduced_at_a_small_scale_then_only_shown_then_shown_fr
     assert "pow-d: from its training runs" in out  # figures 3 and 4 show it once it is trained
     assert "not run" not in (Path("run") / "table3" / "table3.md").read_text()
     trained = [run.config for run in gather_results(Path("run"))]
-    assert (
-        len(trained) == 28 + 2 * 14 + 2 * 8 + 10
-    )  # table3, k = 10 and 30, two rules, exact sampling with robust: none twice
+    # table3, k = 10 and 30, two rules, exact sampling with robust, d = 30 and 70: none twice
+    assert len(trained) == 28 + 2 * 14 + 2 * 8 + 10 + 4
 
     monkeypatch.setattr(training, "Trial", None)  # nothing is trained again
     before = {path: path.read_bytes() for path in Path("run").rglob("*.csv")}
