@@ -113,6 +113,8 @@ class Noise:
 
     def times(self, factor: float) -> "Noise":
         """Return the noise whose variance is a multiple of this one."""
+        if not self.degrees:
+            return UNKNOWN_NOISE  # Comparisons whose noise is unknown must be equal: nan is not.
         return Noise(factor * self.variance, self.degrees)
 
 

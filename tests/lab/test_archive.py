@@ -10,7 +10,15 @@ sys.path.append(str(Path(__file__).parents[1] / "paper"))
 from made import result
 
 from fedcohort.lab import folder as rundir
-from fedcohort.lab.archive import COLUMNS, OPTIONAL_COLUMNS, gather_results, load, results_of, save
+from fedcohort.lab.archive import (
+    COLUMNS,
+    OPTIONAL_COLUMNS,
+    gather_results,
+    load,
+    merge_results,
+    results_of,
+    save,
+)
 from fedcohort.lab.comparison import Comparison
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.result import identity, single_run
@@ -134,6 +142,17 @@ def test_of_a_run_that_is_there_twice_the_longer_is_taken(tmp_path):
             save(tmp_path / name / "runs.npz", [one])
         (found,) = gather_results(tmp_path)
         assert len(found.accuracy) == 2
+
+
+def test_of_two_equally_long_ones_that_with_losses_is_taken(tmp_path):
+    plain = result(accuracy=(0.1, 0.2), rounds=3)
+    told = replace(plain, class_loss=np.ones(4, np.float32))
+    for order in ((plain, told), (told, plain)):
+        (found,) = merge_results(order, target=tmp_path)
+        assert found is told
+    longer = result(accuracy=(0.1, 0.2, 0.3), rounds=3)
+    (found,) = merge_results([told], [longer], target=tmp_path)
+    assert found is longer
 
 
 @pytest.mark.parametrize("name", ["runs.parquet", "runs.npz"])

@@ -332,6 +332,8 @@ def correct(found):
     different = {}
     keys = []
     for supports, by_signs, noise in found:
+        if noise is not None and not noise[1]:
+            noise = "unknown"
         key = (tuple(sorted(supports.items())), by_signs, noise)
         keys.append(key)
         if supports:

@@ -17,7 +17,7 @@ from fedcohort.paper.claims.first_rounds import FirstRounds, compare_rounds, fir
 from fedcohort.paper.claims.group import Group
 from fedcohort.paper.claims.noise import RunNoise
 from fedcohort.paper.claims.verdicts import CLAIMS, judge, judge_paper, report_on, weakest
-from fedcohort.statistics import Noise
+from fedcohort.statistics import UNKNOWN_NOISE, Noise
 
 TASK = "cifar10"
 IID = Group("cifar10", "iid", 0.0)
@@ -80,6 +80,8 @@ def test_comparisons_are_corrected_for_their_number_and_equal_ones_once():
     assert decide([one, other])[0].verdict == "cannot be told"
     absent = Check("absent", {}, "rounds", noise)
     assert decide([one, absent])[0].verdict == "holds"
+    unknown = [Check(name, {0: 1.0}, "rounds", UNKNOWN_NOISE.times(2)) for name in ("a", "b")]
+    assert decide([one, *unknown])[0].p_value == decide([one, other])[0].p_value
 
 
 def test_the_spread_of_one_scheme_is_that_of_its_seeds():

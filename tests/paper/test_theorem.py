@@ -81,6 +81,14 @@ def test_the_row_of_a_case_is_the_one_worked_out_by_hand(monkeypatch):
     assert row["paper's bound"] == pytest.approx(1.5 + 4 * np.log(2))
     assert row["within paper's bound"]
 
+    # Eight rounds in which one client answers and the other is asked: regret 8, bound 4 + 4 ln 2.
+    case = regret.Case("by hand", "exact", np.zeros(8), 1, 0.5, np.tile([1.0, 0.0], (8, 1)))
+    monkeypatch.setattr(regret, "cases", lambda config: [case])
+    ones = np.ones((1, 8), int)
+    played = SimulationResult(0 * ones, ones, 0.0 * ones, np.zeros((1, 2), int))
+    (row,) = summarise(SIMULATION.config, {case.name: played})
+    assert (row["regret, best fixed"], row["within paper's bound"]) == (8, False)
+
 
 def test_the_margin_of_the_papers_bound_is_the_bound_less_the_regret(monkeypatch):
     monkeypatch.setattr(regret, "SWITCH_ROUNDS", 40)

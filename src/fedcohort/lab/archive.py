@@ -157,7 +157,8 @@ def gather_results(
 ) -> list[Result]:
     """Return all results under folders, from comparisons and from results files.
 
-    If a run is there twice, the longer one is returned; of two equally long ones the first.
+    If a run is there twice, the longer one is returned; of two equally long ones that which
+    recorded losses of clients, or the first.
 
     Args:
         *folders: Folders; those that do not exist hold nothing.
@@ -188,7 +189,8 @@ def gather_results(
 def merge_results(*groups: Iterable[Result], target: Path) -> list[Result]:
     """Return the results of several groups as one list, each run once.
 
-    If a run is there twice, the longer one is returned; of two equally long ones the first.
+    If a run is there twice, the longer one is returned; of two equally long ones that which
+    recorded losses of clients, or the first.
 
     Args:
         *groups: Results.
@@ -207,10 +209,15 @@ def merge_results(*groups: Iterable[Result], target: Path) -> list[Result]:
 
 
 def add_result(results: dict[str, Result], result: Result) -> None:
-    """Add a result to others by its identity, unless a longer one or an equal is there."""
+    """Add a result to others by its identity, unless one is there that holds as much."""
     key = identity(result.config)
-    if key not in results or len(result.accuracy) > len(results[key].accuracy):
+    if key not in results or _amount(result) > _amount(results[key]):
         results[key] = result
+
+
+def _amount(result: Result) -> tuple[int, bool]:
+    """Return how much a result holds: its rounds, and then whether losses were recorded."""
+    return len(result.accuracy), result.class_loss is not None
 
 
 def _check_same_samples(result: Result, digests: dict[str, str], path: Path) -> None:

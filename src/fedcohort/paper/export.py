@@ -40,8 +40,9 @@ def export(
 ) -> list[Path]:
     """Write results as one small file per data set, and simulations.
 
-    Runs that the target holds already stay, unless the results have more rounds of them. The
-    curves of the regret are long: their table and their last values are written instead.
+    Runs that the target holds already stay, unless the results have more rounds of them, or
+    their losses of clients. The curves of the regret are long: their table and their last values
+    are written instead.
 
     Args:
         results: What to export.

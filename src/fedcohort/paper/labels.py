@@ -1,6 +1,7 @@
 """How reports name things: schemes, partitions, update rules, quantities and runs."""
 
 from collections.abc import Iterator, Sequence
+from math import floor
 
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.result import Result
@@ -40,8 +41,19 @@ def update_label(mu: float) -> str:
 def format_amount(number: float, quantity: Quantity) -> str:
     """Write rounds as whole numbers, and accuracies in percent."""
     if isinstance(quantity, str):
-        return f"{100 * number:.2f}"
-    return f"{number:.0f}"
+        return f"{100 * rounded(number, quantity):.2f}"
+    return f"{rounded(number, quantity):.0f}"
+
+
+def rounded(number: float, quantity: Quantity) -> float:
+    """Return a number as `format_amount` writes it; halves, such as means of two, go up.
+
+    Examples:
+        >>> rounded(580.5, 0.45), rounded(0.66125, "final")
+        (581.0, 0.6613)
+    """
+    scale = 10_000 if isinstance(quantity, str) else 1
+    return floor(number * scale + 0.5) / scale
 
 
 def heading(quantity: Quantity) -> str:

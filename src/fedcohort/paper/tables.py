@@ -12,6 +12,7 @@ from fedcohort.paper.labels import (
     format_amount,
     heading,
     partition_label,
+    rounded,
     scheme_label,
     update_label,
 )
@@ -189,8 +190,11 @@ def paper_text(cell: Cell, quantity: Quantity) -> str:
 
     gap = ""
     if not isnan(cell.difference):
-        sign = "+" if cell.difference >= 0 else "−"
-        gap = f" ({sign}{format_amount(abs(cell.difference), quantity)})"
+        assert cell.paper is not None
+        # Of the numbers as shown, so that a reader who subtracts them finds the same.
+        difference = rounded(cell.mean, quantity) - cell.paper
+        sign = "+" if difference >= 0 else "−"
+        gap = f" ({sign}{format_amount(abs(difference), quantity)})"
     return f"{value}{gap}{_mark(cell)}"
 
 
