@@ -333,7 +333,7 @@ def correct(found):
     keys = []
     for supports, by_signs, noise in found:
         if noise is not None and not noise[1]:
-            noise = "unknown"
+            noise = (None, 0)  # An unknown noise equals itself, which nan does not.
         key = (tuple(sorted(supports.items())), by_signs, noise)
         keys.append(key)
         if supports:
