@@ -87,6 +87,13 @@ def test_a_writer_that_fails_before_the_first_byte_leaves_nothing(tmp_path):
     assert names(tmp_path) == []
 
 
+def test_an_error_about_a_draft_names_the_file_that_was_to_be_written(tmp_path):
+    path = tmp_path / ("long" * 63)  # 252 letters: too long for a draft, which adds to them
+    with pytest.raises(OSError, match="too long") as caught, atomic_write(path):
+        raise AssertionError("there is no draft to write to")
+    assert caught.value.filename == str(path)
+
+
 def test_what_was_saved_is_loaded_with_types_and_shapes(saved):
     settings, arrays = load(saved)
     assert settings == {"experiment": "x", "rates": [0.1, 0.9], "eta": 0.5}

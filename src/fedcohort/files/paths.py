@@ -34,7 +34,7 @@ def atomic_write(path: Path, previous: Path | None = None) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     _remove_stale_drafts(path)
     draft = path.with_name(f".{path.name}.{os.getpid()}{path.suffix}")
-    with _claimed(draft):
+    with _errors_about(path, draft), _claimed(draft):
         try:
             yield draft
             with draft.open("rb+") as file:
@@ -45,6 +45,17 @@ def atomic_write(path: Path, previous: Path | None = None) -> Iterator[Path]:
             os.replace(draft, path)
         finally:
             draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def _errors_about(path: Path, draft: Path) -> Iterator[None]:
+    """Let errors about a draft name its target, which is the file that a user knows."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename == str(draft):
+            error.filename = str(path)
+        raise
 
 
 def is_draft(name: str, target: str) -> bool:
