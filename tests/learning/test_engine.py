@@ -199,6 +199,8 @@ def test_a_state_that_one_rule_refuses_changes_no_other_rule():
     engine = make_engine(runs=runs)
     with pytest.raises(ValueError, match="asked of a rule's state"):
         engine.load_state_dict(state)
+    with pytest.raises(ValueError, match="rules must be a dict by name, got list"):
+        engine.load_state_dict(state | {"rules": []})
     for learnt in engine.state_dict()["rules"]["fedau"].values():
         assert not learnt.any()
 

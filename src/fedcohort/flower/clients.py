@@ -290,7 +290,7 @@ class ClientRegistry:
         self._indices[newcomer.name] = index
 
     def _report_rivals(self, name: str, rivals: list[int]) -> None:
-        """Log once that several nodes claim one name."""
+        """Log that several nodes claim one name, again only when they change."""
         if self._reported_rivals.get(name) == rivals:
             return
         self._reported_rivals[name] = rivals

@@ -185,6 +185,8 @@ class Aggregator:
         if self.second is not None:
             second = read_tensor("second", state, self.second)
         learnt = state.get("rules", {})
+        if not isinstance(learnt, dict):
+            raise ValueError(f"rules must be a dict by name, got {type(learnt).__name__}")
         rules = []
         for name, rule, rows in self._rules:
             if rule.client_arrays:
