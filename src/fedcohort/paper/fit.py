@@ -283,8 +283,6 @@ def _row(kind: str, result: Score, degrees: Sequence[float]) -> dict[str, Any]:
     inside = "-"
     if result.inside is not None:
         inside = f"{result.inside} of {result.judged}"
-        if degrees:
-            inside += f" ({describe_range(degrees)} df)"
     nevers = "-"
     if result.nevers:
         nevers = f"{result.nevers_agree} of {result.nevers}"
@@ -294,5 +292,6 @@ def _row(kind: str, result: Score, degrees: Sequence[float]) -> dict[str, Any]:
         "median": text(result.median),
         "worst": text(result.worst),
         "inside": inside,
+        "df": describe_range(degrees),
         "never agrees": nevers,
     }

@@ -74,9 +74,9 @@ def report_on(evidence: Evidence) -> Report:
             row = {"claim": claim.name, "on": evidence.labels.get(ground, ground)}
             verdicts.append(
                 row
+                | {"verdict": verdict}
+                | count_verdicts(decisions)
                 | {
-                    "verdict": verdict,
-                    "comparisons": count_verdicts(decisions),
                     "worlds": _count_worlds(decisions, decisions),
                     "chose nothing": _count_worlds(decisions, unchosen_decisions),
                     "verdict of these": alone,
@@ -160,16 +160,16 @@ def judge_paper(claim: Claim, ground: str, paper: Evidence) -> str:
     return ", ".join(words) or "holds"
 
 
-def count_verdicts(decisions: Sequence[Decision]) -> str:
-    """Say how many comparisons have which verdict."""
+def count_verdicts(decisions: Sequence[Decision]) -> dict[str, int]:
+    """Return how many comparisons have which verdict, by the heading of a column."""
     counts = Counter(decision.verdict for decision in decisions)
-    verbs = {"holds": "hold", "fails": "fail", UNKNOWN: UNKNOWN}
-    verbs |= {NOT_REACHED: NOT_REACHED, NOT_RUN: NOT_RUN}
-    words = []
-    for verdict, verb in verbs.items():
-        if counts[verdict]:
-            words.append(f"{counts[verdict]} {verb}")
-    return ", ".join(words) or "-"
+    return {
+        "hold": counts["holds"],
+        "fail": counts["fails"],
+        UNKNOWN: counts[UNKNOWN],
+        NOT_REACHED: counts[NOT_REACHED],
+        NOT_RUN: counts[NOT_RUN],
+    }
 
 
 def _count_worlds(decisions: Sequence[Decision], counted: Sequence[Decision]) -> str:
