@@ -6,6 +6,34 @@ TRIAL = ("tests/lab/test_trial.py",)
 
 MUTANTS = (
     Mutant(
+        "losses of a class are those of the classes below it, too",
+        "lab/class_loss.py",
+        "classes == number",
+        "classes <= number",
+        TRIAL,
+    ),
+    Mutant(
+        "losses are recorded in the rounds with a test",
+        "lab/trial_rows.py",
+        "self._is_due(done, self.config.losses_every)",
+        "self._is_due(done, self.config.evaluate_every)",
+        TRIAL,
+    ),
+    Mutant(
+        "losses of shards stay in the places of their own classes",
+        "lab/merging.py",
+        "for name in (CLASS_ACCURACY, CLASS_LOSS):",
+        "for name in (CLASS_ACCURACY,):",
+        ("tests/lab/test_sharding.py",),
+    ),
+    Mutant(
+        "of equally long runs that without losses is kept",
+        "lab/archive.py",
+        "result.class_loss is not None",
+        "result.class_loss is None",
+        ("tests/lab/test_archive.py",),
+    ),
+    Mutant(
         "quarters of clients are fifths at both ends",
         "lab/reliability.py",
         "QUARTILES = (0.25, 0.5, 0.75)",
@@ -159,8 +187,8 @@ MUTANTS = (
     Mutant(
         "of two equally long runs the last is kept",
         "lab/archive.py",
-        "len(result.accuracy) > len(results[key].accuracy)",
-        "len(result.accuracy) >= len(results[key].accuracy)",
+        "_amount(result) > _amount(results[key])",
+        "_amount(result) >= _amount(results[key])",
         ("tests/lab/test_archive.py",),
     ),
     Mutant(

@@ -1,6 +1,6 @@
 from made import result
 
-from fedcohort.paper.labels import describe_origin
+from fedcohort.paper.labels import describe_origin, format_amount
 
 KEY = ("random", "iid", "paper", 0.0)
 COST = {
@@ -33,3 +33,12 @@ def test_a_line_for_each_part_says_where_it_was_trained_and_what_that_took():
         "p2: mlp, bf16, compiled, on H1.",
         "p3: mlp, float32, on a GPU.",
     ]
+
+
+def test_halves_go_up_whether_or_not_the_number_below_is_even():
+    assert [format_amount(number, 0.45) for number in (579.5, 580.5, 580.4)] == [
+        "580",
+        "581",
+        "580",
+    ]
+    assert [format_amount(number, "final") for number in (0.66125, 0.66135)] == ["66.13", "66.14"]

@@ -135,12 +135,8 @@ class NodeNames:
 
     def _forget_gone(self, nodes: Mapping[int, Any]) -> None:
         """Forget the nodes that left first. One of them that comes back is asked again."""
-        memories: tuple[dict[int, Any], ...] = (
-            self.names,
-            self.properties,
-            self._silences,
-            self._ask_again_at,
-        )
+        memories: list[dict[int, Any]] = [self.names, self.properties]
+        memories += [self._silences, self._ask_again_at]
         for node in self._gone.keys() & nodes.keys():
             del self._gone[node]  # it has come back
         known: set[int] = set().union(*memories)
