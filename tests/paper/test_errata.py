@@ -71,16 +71,22 @@ def test_e1_the_printed_sums_give_a_probability_above_one():
     np.testing.assert_allclose(found, np.array(probabilities(true), dtype=float))
 
 
-@pytest.mark.parametrize("heavy", range(5))
-def test_e2_any_number_of_clients_up_to_k_less_one_may_be_capped(heavy):
-    # K = 6, k = 5: from 0 to 4 heavy clients are certain, and the others share what is left.
-    # These are K - 1 cases, and whoever leaves one out gets other probabilities.
-    weights = np.zeros(6)
-    weights[:heavy] = 9.0
-    found = allocate(weights, 5)
-    assert found.capped.sum() == heavy
-    light = (5 - heavy) / (6 - heavy)
-    np.testing.assert_allclose(found.inclusion, [1.0] * heavy + [light] * (6 - heavy))
+@pytest.mark.parametrize(("num_clients", "cohort_size"), [(4, 3), (6, 3), (10, 2), (10, 4)])
+def test_e2_only_the_last_cases_of_the_search_can_be_the_answer(num_clients, cohort_size):
+    # Case v caps all but the v lightest clients. A capped client is certain, so k of them would
+    # leave nothing for the others: of the K - 1 cases only v = K - k + 1 to K - 1 are feasible.
+    rng = np.random.default_rng(2)
+    feasible = set()
+    for _ in range(300):
+        weights = np.sort(np.exp(rng.normal(scale=4, size=num_clients)))
+        for case in range(1, num_clients):
+            left = cohort_size - (num_clients - case)  # for the lightest, without a floor
+            alpha = weights[:case].sum() / left if left > 0 else 0.0
+            if weights[case - 1] <= alpha < weights[case]:
+                feasible.add(case)
+                found = allocate(np.log(weights), cohort_size)
+                assert found.capped.sum() == num_clients - case
+    assert feasible == set(range(num_clients - cohort_size + 1, num_clients))
 
 
 def test_e3_a_cap_at_alpha_leaves_a_probability_above_one():
@@ -241,10 +247,11 @@ def test_e13_the_divergence_of_a_feasible_q_is_at_most_ln_k_over_rho():
     assert gap == pytest.approx(100 / 0.1 * (log(100) - log(100 / 20)))
 
 
-def test_e14_the_quota_turns_at_a_quarter_of_the_rounds_not_at_4_over_t():
-    federation = Federation(100, 20, rng=0, horizon=2500, success_rates=class_rates(100))
+@pytest.mark.parametrize(("horizon", "turn"), [(2500, 625), (400, 100)])
+def test_e14_the_quota_turns_at_a_quarter_of_the_rounds_not_at_4_over_t(horizon, turn):
+    federation = Federation(100, 20, rng=0, horizon=horizon, success_rates=class_rates(100))
     selector = make_selector("e3cs-inc", federation)
-    fractions = [selector.fraction(round) for round in (0, 1, 624, 625)]
+    fractions = [selector.fraction(round) for round in (0, 1, turn - 1, turn)]
     assert fractions == [0, 0, 0, 1]
 
 

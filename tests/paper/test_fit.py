@@ -5,7 +5,9 @@ import pytest
 from made import result
 
 from fedcohort.paper.cells import Cell, prediction_factor
-from fedcohort.paper.fit import Deviation, Spread, pooled_spread, score, score_rows
+from fedcohort.paper.fit import Spread, pooled_spread, score, score_rows
+from fedcohort.paper.fit_cells import Deviation, cells_of, comparable_cells
+from fedcohort.paper.paired_fit import Network, paired_rows
 from fedcohort.paper.readings import PRINTED, split_worlds
 from fedcohort.paper.results import Results
 from fedcohort.paper.setting import task_config
@@ -15,19 +17,19 @@ from fedcohort.paper.table_reports import report
 def test_the_spread_pools_the_worlds_of_all_cells():
     # Squares about the means: 0.5 in the first group (1 degree), 2 in the second (2 degrees). One
     # cell in each group: nothing moves together. A cell with fewer worlds is left out.
-    first = [Deviation((1.0, 2.0), 0.0)]
-    second = [Deviation((4.0, 5.0, 6.0), 0.0), Deviation((9.0,), 0.0)]
+    first = [Deviation({1: 1.0, 2: 2.0}, 0.0)]
+    second = [Deviation({1: 4.0, 2: 5.0, 3: 6.0}, 0.0), Deviation({1: 9.0}, 0.0)]
     spread = pooled_spread([first, second, []])
     assert spread.degrees == 3
     assert spread.sd == pytest.approx(sqrt(2.5 / 3))
-    assert pooled_spread([[Deviation((1.0,), 0.0)]]) == Spread(0.0, 0)
+    assert pooled_spread([[Deviation({1: 1.0}, 0.0)]]) == Spread(0.0, 0)
 
 
 def test_cells_that_move_together_are_worth_fewer_degrees():
-    same = Deviation((1.0, 3.0), 0.0)
+    same = Deviation({1: 1.0, 2: 3.0}, 0.0)
     assert pooled_spread([[same, same, same]]) == Spread(sqrt(2.0), 1.0)  # three times one cell
     # Opposite moves of two cells: no common move, so two degrees.
-    opposite = pooled_spread([[same, Deviation((3.0, 1.0), 0.0)]])
+    opposite = pooled_spread([[same, Deviation({1: 3.0, 2: 1.0}, 0.0)]])
     assert opposite == Spread(sqrt(2.0), 2.0)
 
 
@@ -42,7 +44,9 @@ def test_the_prediction_interval_covers_one_more_world_as_often_as_it_says():
         for worlds in (2, 3):
             moves = rng.normal(size=(7, worlds + 1)) + rng.normal(size=worlds + 1)
             groups.append(moves)
-        known = [[Deviation(tuple(row[:-1]), 0.0) for row in moves] for moves in groups]
+        known = []
+        for moves in groups:
+            known.append([Deviation(dict(enumerate(row[:-1])), 0.0) for row in moves])
         spread = pooled_spread(known)
         row = groups[0][0]  # one cell: the others of this world are not independent of it
         margin = prediction_factor(2, spread.degrees) * spread.sd
@@ -54,8 +58,8 @@ def test_the_prediction_interval_covers_one_more_world_as_often_as_it_says():
 
 def test_scores_are_those_worked_by_hand():
     cells = [
-        Cell((100.0, 100.0), 110.0),  # off by log 1.1
-        Cell((100.0, 100.0), 200.0),  # off by log 2
+        Cell((100.0, 100.0), 110.0, seeds=(1, 2)),  # off by log 1.1
+        Cell((100.0, 100.0), 200.0, seeds=(1, 2)),  # off by log 2
         Cell((inf, inf), inf),  # agrees
         Cell((50.0, inf), inf),  # one world got there
         Cell((50.0, inf), 60.0),  # one world did not
@@ -134,6 +138,71 @@ def test_a_column_that_an_unfinished_run_leaves_open_counts_finished_worlds_alon
     # Only 45 % shows how far worlds differ: two cells with an interval, and two never agree.
     assert rounds["inside"] == "2 of 4"
     assert (final["n"], final["cells"], final["inside"]) == ("1", 2, "-")
+
+
+def test_worlds_that_one_scheme_left_unfinished_do_not_count_for_another():
+    # Random is finished in worlds 0 and 1, pow-d in 0 and 2: stacked by position, worlds 1 and 2
+    # would be taken for one world. 65 % is open in both unfinished runs, so world 0 alone counts.
+    config = task_config("cifar10", {})
+    finished = np.repeat([0.1, 0.5, 0.7], [130, 500, 1870])
+    stopped = np.repeat([0.1, 0.5], [130, 170])
+    cells = {}
+    for name, last_seed in (("random", 2), ("pow-d", 1)):
+        runs = []
+        for seed in range(3):
+            curve = stopped if seed == last_seed else finished
+            runs.append(result(config, curve, first_seed=seed, rounds=2500))
+        cells[name, "iid", "paper", 0.0] = runs
+    at_65 = comparable_cells(config, cells, 0.65)
+    assert [cell.seeds for cell in at_65] == [(0,), (0,)]
+    assert [cell.seeds for cell in comparable_cells(config, cells, 0.45)] == [(0, 1, 2)] * 2
+
+
+def test_the_spread_takes_cells_of_the_same_worlds():
+    one = Deviation({0: 1.0, 1: 3.0}, 0.0)
+    other = Deviation({0: 1.0, 2: 9.0}, 0.0)  # as many worlds, but not the same
+    assert pooled_spread([[one, other]]) == Spread(sqrt(2.0), 1.0)
+    turned = Deviation({1: 3.0, 0: 1.0}, 0.0)  # the same worlds in another order
+    assert pooled_spread([[one, turned]]) == Spread(sqrt(2.0), 1.0)
+
+
+def test_until_its_turn_e3cs_inc_is_one_cell_with_e3cs_0():
+    # The turn is round 625. At 45 % both have round 625, and at 55 % E3CS-inc has round 626.
+    config = task_config("cifar10", {})
+    curve = np.repeat([0.1, 0.5, 0.7], [624, 1, 1875])
+    runs = [result(config, curve, first_seed=1)]
+    zero = ("e3cs-0", "iid", "paper", 0.0)
+    inc = ("e3cs-inc", "iid", "paper", 0.0)
+    assert list(cells_of(config, {zero: runs, inc: runs}, 0.45)) == [zero]
+    for quantity in (0.55, "final"):
+        assert list(cells_of(config, {zero: runs, inc: runs}, quantity)) == [zero, inc]
+    assert list(cells_of(config, {zero: [], inc: runs}, 0.45)) == [zero, inc]  # nothing repeats
+
+
+def test_two_networks_are_compared_in_the_worlds_of_both():
+    # Random, iid, at 45 %: the paper has 121. The first network is at 100 in world 1 and at 121
+    # in world 2, where the second was not trained; the second is at 110 in world 1 and at 121
+    # in world 3. World 1 counts alone: log 1.21 against log 1.1.
+    config = task_config("cifar10", {})
+    key = ("random", "iid", "paper", 0.0)
+    never = ("fedcs", "iid", "paper", 0.0)  # the paper's FedCS never reaches 65 %
+    networks = []
+    for name, rounds_by_seed in (("a", {1: 100, 2: 121}), ("b", {1: 110, 3: 121})):
+        runs = []
+        for seed, first in rounds_by_seed.items():
+            curve = np.full(2500, 0.5)
+            curve[: first - 1] = 0.1
+            runs.append(result(config, curve, first_seed=seed))
+        networks.append(Network(name, config, {key: runs, never: runs}))
+    row, final = paired_rows(*networks)
+    assert (row["group"], row["quantity"], row["worlds"]) == ("iid, FedAvg", "@45", "1")
+    # FedCS: the paper has 59, so the first is nearer, by log(100 / 59) against log(110 / 59).
+    assert (row["cells"], row["nearer, a"], row["nearer, b"]) == (2, 1, 1)
+    assert (row["worst, a"], row["worst, b"]) == ("69.5 %", "86.4 %")
+    assert row["median, b"] == f"{100 * ((1.1 * 110 / 59) ** 0.5 - 1):.1f} %"
+    assert (final["quantity"], final["nearer, a"], final["nearer, b"]) == ("final", 0, 0)
+    apart = [networks[0], Network("b", config, {key: [], never: []})]
+    assert paired_rows(*apart) == []
 
 
 def test_the_world_that_chose_stands_apart_and_both_readings_are_shown():

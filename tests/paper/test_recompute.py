@@ -2,16 +2,19 @@
 
 import ast
 import csv
+import re
 from pathlib import Path
 
 import pytest
 import recompute
 import recompute_claims
+import recompute_fit
 
 RESULTS = Path(__file__).parents[2] / "results"
 CIFAR = {"cohort": 20, "server_rate": 1.0, "sampler": "successive", "refill": True}
 BEFORE = CIFAR | {"model": "cifar-cnn-pool3"}
 DIGITS = {"rounds": 800, "sampler": "successive", "server_rate": 1.0, "candidates": None}
+PLAIN = {"csv", "functools", "itertools", "json", "math", "re", "pathlib", "numpy", "pyarrow"}
 TABLE_3 = (0.45, 0.55, 0.65)  # target accuracies
 ANY_CIFAR = {"rounds": 2500, "server_rate": 1.0, "sampler": "successive", "refill": True}
 # What the claims are about, as their files call it; its runs, and the targets.
@@ -30,7 +33,7 @@ CLAIMS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("module", [recompute, recompute_claims])
+@pytest.mark.parametrize("module", [recompute, recompute_claims, recompute_fit])
 def test_the_recomputation_shares_no_code_with_the_package(module):
     tree = ast.parse(Path(module.__file__).read_text())
     modules = set()
@@ -39,7 +42,7 @@ def test_the_recomputation_shares_no_code_with_the_package(module):
             modules |= {name.name for name in node.names}
         if isinstance(node, ast.ImportFrom):
             modules.add(node.module)
-    assert modules <= {"csv", "itertools", "json", "math", "re", "pathlib", "numpy", "pyarrow"}
+    assert modules <= PLAIN | {"recompute", "recompute_claims"}
 
 
 def claims_again(name, path):
@@ -72,6 +75,29 @@ def test_a_wrong_comparison_is_found(column, value, tmp_path):
         writer.writerows(rows)
     _, mismatches = claims_again(name, tmp_path / "claims.csv")
     assert len(mismatches) == 1
+
+
+def fit_again(report):
+    """Return how many rows of the fit were compared, and the mismatches."""
+    folder = RESULTS / "cifar10/cifar-cnn-pool3-ceil/table3"
+    runs = recompute.read_runs(RESULTS / "runs-cifar10.parquet")
+    fit = recompute_fit.Fit(runs, recompute_fit.read_paper(folder / "table3.csv"))
+    return recompute_fit.check_fit(report or folder / "table3.md", fit)
+
+
+def test_the_fit_to_the_paper_comes_out_of_the_records():
+    compared, mismatches = fit_again(None)
+    assert mismatches == []
+    assert compared >= 16 + 5
+
+
+def test_a_wrong_fit_is_found(tmp_path):
+    source = RESULTS / "cifar10/cifar-cnn-pool3-ceil/table3/table3.md"
+    head, _, fit = source.read_text(encoding="utf-8").partition("## Fit to the paper\n")
+    changed = tmp_path / "table3.md"
+    fit = re.sub(r"\d\.\d %", "9.9 %", fit, count=1)
+    changed.write_text(f"{head}## Fit to the paper\n{fit}", encoding="utf-8")
+    assert len(fit_again(changed)[1]) == 1
 
 
 def test_students_t_of_the_recomputation_is_that_of_printed_tables():

@@ -183,12 +183,14 @@ class Cell:
         rounds_played: Our number of rounds if it is below the paper's, otherwise infinite.
             A value of the paper beyond it cannot be compared.
         pending: Number of runs that have not come far enough. They tend to be slow ones.
+        seeds: The seeds of the values, in their order.
     """
 
     values: tuple[float, ...]
     paper: float | None = None
     rounds_played: float = inf
     pending: int = 0
+    seeds: tuple[int, ...] = ()
 
     @property
     def reached(self) -> Floats:

@@ -6,15 +6,24 @@ the paper says "never", or one of our worlds never got there, only "never" on bo
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import exp, inf, log, sqrt
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
 
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.paper.cells import Cell, Cells, Quantity, prediction_factor
-from fedcohort.paper.labels import describe_range, partition_label, update_label
-from fedcohort.paper.tables import paper_cell, quantities
+from fedcohort.paper.fit_cells import (
+    Deviation,
+    cells_by_group,
+    comparable_cells,
+    deviation,
+    format_size,
+    has_never,
+    is_scored,
+)
+from fedcohort.paper.labels import describe_range
+from fedcohort.paper.tables import quantities
 
 SCORES_LEGEND = (
     "Fit to the paper: the deviation of a cell is the distance of our mean over worlds from the "
@@ -22,39 +31,16 @@ SCORES_LEGEND = (
     "final accuracies in points. Inside: cells whose published value lies in the 95 % prediction "
     "interval of one more world, mean ± t·s·√(1 + 1/n). The standard deviation s from world to "
     "world is pooled over the cells of a column of the reading, in each group over those with the "
-    "most worlds, two or more. Cells "
-    "of one world move together, so s has fewer degrees of freedom than so many independent "
-    "cells (df: their effective number, from column to column). Cells with a never on one side "
-    "only are outside. Never "
-    "agrees: cells with a never on either side that have it in the paper and in all our worlds. "
-    "n: worlds, from column to column. Where an unfinished run has not reached an accuracy, the "
-    "column counts finished worlds alone: otherwise it would count fast runs and leave out slow "
-    "ones. A column in which no two worlds show how far worlds differ has no interval, and its "
-    "cells are not counted as inside or outside."
+    "most worlds, two or more. Cells of one world move together, so s has fewer degrees of freedom "
+    "than so many independent cells (df: their effective number, from column to column). Cells "
+    "with a never on one side only are outside. Never agrees: cells with a never on either side "
+    "that have it in the paper and in all our worlds. n: worlds, from column to column. Where an "
+    "unfinished run has not reached an accuracy, the column counts those worlds alone in which "
+    "all schemes are finished: otherwise it would count fast runs and leave out slow ones. A "
+    "column in which no two worlds show how far worlds differ has no interval, and its cells are "
+    "not counted as inside or outside. Until a quarter of the rounds E3CS-inc is E3CS-0: where "
+    "it reaches an accuracy before, the two are one cell, that of E3CS-0."
 )
-
-
-@dataclass(frozen=True)
-class Deviation:
-    """How far one cell is from the paper's.
-
-    Attributes:
-        values: Ours, one per world: logs of rounds, or accuracies.
-        paper: The paper's value on the same scale.
-    """
-
-    values: tuple[float, ...]
-    paper: float
-
-    @property
-    def mean(self) -> float:
-        """Our mean over worlds."""
-        return float(np.mean(self.values))
-
-    @property
-    def size(self) -> float:
-        """Distance of our mean from the paper's value."""
-        return abs(self.mean - self.paper)
 
 
 @dataclass(frozen=True)
@@ -107,9 +93,9 @@ def score(cells: Sequence[tuple[Cell, Spread]], in_logs: bool) -> Score | None:
     sizes = []
     intervals = 0
     for cell, spread in cells:
-        if not _is_scored(cell):
+        if not is_scored(cell):
             continue
-        if _has_never(cell):
+        if has_never(cell):
             nevers += 1
             agree += cell.paper == inf and set(cell.values) == {inf}
             continue
@@ -131,23 +117,6 @@ def score(cells: Sequence[tuple[Cell, Spread]], in_logs: bool) -> Score | None:
     )
 
 
-def _is_scored(cell: Cell) -> bool:
-    """Return whether a cell has both values, ours of all its runs."""
-    return cell.paper is not None and bool(cell.values) and not cell.pending
-
-
-def _has_never(cell: Cell) -> bool:
-    return cell.paper == inf or inf in cell.values
-
-
-def deviation(cell: Cell, in_logs: bool) -> Deviation:
-    """Return how far a cell without a never is from the paper's value."""
-    paper = cell.paper or 0.0
-    if in_logs:
-        return Deviation(tuple(log(value) for value in cell.values), log(paper))
-    return Deviation(cell.values, paper)
-
-
 def pooled_spread(groups: Iterable[Sequence[Deviation]]) -> Spread:
     """Return the spread from world to world, pooled over the cells of one quantity.
 
@@ -156,8 +125,8 @@ def pooled_spread(groups: Iterable[Sequence[Deviation]]) -> Spread:
     worth m / (1 + (m - 1) r^2) independent ones: so many degrees each world beyond the first has.
 
     Args:
-        groups: The cells of each group of runs; those with fewer worlds than the others of their
-            group are left out.
+        groups: The cells of each group of runs. In a group those count that have the same worlds
+            as the cell with the most.
     """
     squares = 0.0
     of_sums = 0.0
@@ -165,10 +134,14 @@ def pooled_spread(groups: Iterable[Sequence[Deviation]]) -> Spread:
     worlds = 0
     cells = 0
     for group in groups:
-        count = max((len(one.values) for one in group), default=0)
-        rows = [one.values for one in group if len(one.values) == count]
+        seeds = max((sorted(one.values) for one in group), key=len, default=[])
+        count = len(seeds)
         if count < 2:
             continue
+        rows = []
+        for one in group:
+            if sorted(one.values) == seeds:
+                rows.append([one.values[seed] for seed in seeds])
         moves = np.array(rows) - np.mean(rows, axis=1, keepdims=True)  # [cells, worlds]
         squares += float((moves**2).sum())
         of_sums += float((moves.sum(axis=0) ** 2).sum())
@@ -204,12 +177,12 @@ def score_rows(config: ComparisonConfig, cells: Cells, all_worlds: Cells) -> lis
     spreads: dict[Quantity, Spread] = {}
     for quantity in quantities(config):
         groups = []
-        for others in _by_group(all_worlds).values():
+        for others in cells_by_group(all_worlds).values():
             groups.append(_known_deviations(config, others, quantity))
         spreads[quantity] = pooled_spread(groups)
 
     rows = []
-    for group, members in _by_group(cells).items():
+    for group, members in cells_by_group(cells).items():
         for kind in ("rounds", "final"):
             in_logs = kind == "rounds"
             own = [quantity for quantity in spreads if (quantity != "final") == in_logs]
@@ -218,10 +191,10 @@ def score_rows(config: ComparisonConfig, cells: Cells, all_worlds: Cells) -> lis
             worlds = []
             for quantity in own:
                 spread = spreads[quantity]
-                shown = _comparable_cells(config, members, quantity)
+                shown = comparable_cells(config, members, quantity)
                 with_spreads += [(cell, spread) for cell in shown]
-                worlds += [len(cell.values) for cell in shown if _is_scored(cell)]
-                has_values = any(_is_scored(cell) and not _has_never(cell) for cell in shown)
+                worlds += [len(cell.values) for cell in shown if is_scored(cell)]
+                has_values = any(is_scored(cell) and not has_never(cell) for cell in shown)
                 if has_values and spread.degrees:
                     degrees.append(spread.degrees)  # of the columns that have an interval
             found = score(with_spreads, in_logs)
@@ -232,54 +205,20 @@ def score_rows(config: ComparisonConfig, cells: Cells, all_worlds: Cells) -> lis
     return rows
 
 
-def _comparable_cells(config: ComparisonConfig, cells: Cells, quantity: Quantity) -> list[Cell]:
-    """Return the cells of one quantity, of worlds that do not favour fast runs.
-
-    An unfinished run tells its round only if it was fast. So where one does not tell it, all
-    cells of the column take the finished worlds alone.
-    """
-    shown = _cells_of(config, cells, quantity)
-    if not any(cell.pending for cell in shown):
-        return shown
-    finished: Cells = {}
-    for key, runs in cells.items():
-        finished[key] = [run for run in runs if run.finished]
-    return _cells_of(config, finished, quantity)
-
-
-def _by_group(cells: Cells) -> dict[str, Cells]:
-    """Return the cells of each group: a partition and a local update."""
-    groups: dict[str, Cells] = {}
-    for key, runs in cells.items():
-        group = f"{partition_label(key[1])}, {update_label(key[3])}"
-        groups.setdefault(group, {})[key] = runs
-    return groups
-
-
 def _known_deviations(
     config: ComparisonConfig, cells: Cells, quantity: Quantity
 ) -> list[Deviation]:
     """Return the deviations of the cells that have a value of the paper and no never."""
     known = []
-    for cell in _comparable_cells(config, cells, quantity):
-        if cell.paper is not None and cell.values and not _has_never(cell):
+    for cell in comparable_cells(config, cells, quantity):
+        if cell.paper is not None and cell.values and not has_never(cell):
             known.append(deviation(cell, in_logs=quantity != "final"))
     return known
 
 
-def _cells_of(config: ComparisonConfig, cells: Cells, quantity: Quantity) -> list[Cell]:
-    """Return the cells of one quantity."""
-    return [paper_cell(config, key, runs, quantity) for key, runs in cells.items()]
-
-
 def _row(kind: str, result: Score, degrees: Sequence[float]) -> dict[str, Any]:
-    """Write a score: rounds in per cent, accuracies in points."""
-
-    def text(size: float) -> str:
-        if kind == "rounds":
-            return f"{100 * (exp(size) - 1):.1f} %"
-        return f"{100 * size:.2f} points"
-
+    """Write a score."""
+    in_logs = kind == "rounds"
     inside = "-"
     if result.inside is not None:
         inside = f"{result.inside} of {result.judged}"
@@ -289,8 +228,8 @@ def _row(kind: str, result: Score, degrees: Sequence[float]) -> dict[str, Any]:
     return {
         "quantity": kind,
         "cells": result.cells,
-        "median": text(result.median),
-        "worst": text(result.worst),
+        "median": format_size(result.median, in_logs),
+        "worst": format_size(result.worst, in_logs),
         "inside": inside,
         "df": describe_range(degrees),
         "never agrees": nevers,

@@ -5,6 +5,7 @@ from fedcohort.paper import published
 from fedcohort.paper.cells import Cells
 from fedcohort.paper.fit import SCORES_LEGEND, score_rows
 from fedcohort.paper.labels import describe_config, describe_origin, title_on
+from fedcohort.paper.paired_fit import PAIRED_LEGEND, Network, paired_rows
 from fedcohort.paper.readings import PREFACE, readings_of, split_worlds
 from fedcohort.paper.results import Results
 from fedcohort.paper.setting import (
@@ -53,6 +54,7 @@ def report(name: str, title: str, task: str, results: Results, overrides: Overri
     tables: dict[str, Rows] = {}
     numbers: Rows = []
     scores: Rows = []
+    networks: list[Network] = []
     notes: dict[str, None] = {}
     readings = readings_of(task, config.model, overrides)
     for reading in readings:
@@ -60,7 +62,10 @@ def report(name: str, title: str, task: str, results: Results, overrides: Overri
         (cells,), left_out = results.cells(config)
         notes |= dict.fromkeys(left_out + describe_origin(cells))
         cells = _without_unasked(cells)
-        for worlds, part in split_worlds(config.dataset, cells).items():
+        parts = split_worlds(config.dataset, cells)
+        unchosen = next(iter(parts.values()))  # these worlds come first
+        networks.append(Network(reading.name.lower(), config, unchosen))
+        for worlds, part in parts.items():
             words = {"reading": reading.name or "as asked", "worlds": worlds or "all"}
             for group, rows in make_tables(config, part).items():
                 if not worlds.startswith("world ") or any(row["runs"] for row in rows):
@@ -69,6 +74,11 @@ def report(name: str, title: str, task: str, results: Results, overrides: Overri
             scores += [words | row for row in score_rows(config, part, cells)]
     if scores:
         tables["Fit to the paper"] = scores
+    pairs: Rows = []
+    if len(networks) == 2:
+        pairs = paired_rows(*networks)
+    if pairs:
+        tables["Nearer to the paper, in worlds of both"] = pairs
 
     legends = [LEGEND]
     if config.dataset not in published.ROUNDS:
@@ -78,6 +88,8 @@ def report(name: str, title: str, task: str, results: Results, overrides: Overri
         legends.append(f"The paper plays {rounds} rounds: final accuracies are not compared.")
     if scores:
         legends.append(SCORES_LEGEND)
+    if pairs:
+        legends.append(PAIRED_LEGEND)
     preface = [PREFACE] if len(readings) > 1 else []
 
     return Report(

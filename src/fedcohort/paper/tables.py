@@ -89,12 +89,13 @@ def paper_cell(
     config: ComparisonConfig, key: CellKey, runs: Sequence[Result], quantity: Quantity
 ) -> Cell:
     """Return a cell with the paper's value, where the two can be compared."""
-    values = tuple(values_by_seed(runs, quantity).values())
+    values = values_by_seed(runs, quantity)
     return Cell(
-        values,
+        tuple(values.values()),
         paper=_comparable_value(config, key, quantity),
         rounds_played=_rounds_if_fewer(config),
         pending=len(runs) - len(values),
+        seeds=tuple(values),
     )
 
 
