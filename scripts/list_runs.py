@@ -19,7 +19,8 @@ READINGS = {
     "cifar-cnn-pool3": "chosen first",
 }
 SPEEDS = "Speed of training on a GPU"
-COLUMNS = ("network", "partition", "update", "rule", "k", "sampler", "of rounds")
+COLUMNS = ("network", "precision", "partition", "update", "rule", "k", "sampler", "of rounds")
+PRECISION = "bf16"  # of Table III
 
 
 def describe(row: dict[str, Any]) -> tuple[str, ...]:
@@ -36,7 +37,7 @@ def describe(row: dict[str, Any]) -> tuple[str, ...]:
     if settings["candidates"] is not None:
         sampler += f", {settings['candidates']} candidates"
     sizes = (str(row["cohort"]), sampler, str(row["rounds"]))
-    return (settings["model"], partition, update, rule, *sizes)
+    return (settings["model"], settings["precision"], partition, update, rule, *sizes)
 
 
 def count_runs(rows: list[dict[str, Any]]) -> list[str]:
@@ -61,8 +62,9 @@ def cells_by_world(rows: list[dict[str, Any]]) -> dict[tuple[str, str, str], dic
     """Return the rounds played of each cell of Table III, by reading, group and world."""
     cells: dict[tuple[str, str, str], dict[int, list[int]]] = {}
     for row in rows:
-        model, partition, update, rule, cohort, sampler, _ = describe(row)
-        if model in READINGS and (rule, cohort, sampler) == ("paper", "20", "successive"):
+        model, precision, partition, update, rule, cohort, sampler, _ = describe(row)
+        usual = (rule, cohort, sampler, precision) == ("paper", "20", "successive", PRECISION)
+        if model in READINGS and usual:
             worlds = cells.setdefault((model, partition, update), {})
             worlds.setdefault(row["seed"], []).append(len(row["accuracy"]))
     return cells
