@@ -115,6 +115,20 @@ def test_tables_of_a_page_are_those_of_the_reports(page):
     assert fill_pages.fill(page) == page.read_text(encoding="utf-8")
 
 
+EXPLORATIONS = sorted((ROOT / "results/explorations").iterdir())
+
+
+@pytest.mark.parametrize("record", EXPLORATIONS, ids=page_name)
+def test_every_short_exploration_says_how_it_was_made_or_what_is_not_recorded(record):
+    text = record.read_text(encoding="utf-8")
+    assert re.search(r"python \w+/\w+\.py|fedcohort compare", text)
+    if '"sha256"' in text:  # a fit, which follows from its data
+        assert re.search(r'"sha256": "[0-9a-f]{64}"', text)
+        return
+    for what in (r"date\"?: \"?\d{4}-\d\d-\d\d", r"commit\"?: ", r"versions\"?: "):
+        assert re.search(what, text, re.IGNORECASE), what
+
+
 def test_the_list_of_records_is_that_of_the_records():
     assert list_runs.write() == list_runs.REPORT.read_text(encoding="utf-8")
 
