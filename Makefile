@@ -13,7 +13,7 @@ demo: $(VENV)/.ready-demo
 	$(BIN)/fedcohort compare --out runs/demo --resume
 
 help:
-	@echo 'make demo            compare selectors on digits and write runs/demo/report.html; a minute'
+	@echo 'make demo            compare selectors on digits and write runs/demo/report.html'
 	@echo 'make flower-demo     run a small Flower federation on this machine'
 	@echo 'make check           lint, types, import contracts and quick tests'
 	@echo 'make test            all tests but those of packaging'

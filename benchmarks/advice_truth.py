@@ -10,6 +10,7 @@ from where `python scripts/fill_pages.py` copies it into the documentation.
 import argparse
 from collections import Counter
 from dataclasses import dataclass
+from datetime import date
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from fedcohort.advice.log import ARRIVED, FederationLog, Question, make_log
 from fedcohort.advice.replays import asking_probabilities, replay
 from fedcohort.advice.selector_play import play_selectors
 from fedcohort.advice.selectors import CANDIDATES, FAIR
+from fedcohort.lab.environment import describe_environment
 from fedcohort.rng import stream
 from fedcohort.selection.protocol import Outcome
 from fedcohort.selection.registry import Federation, make_selector
@@ -368,7 +370,12 @@ def write_record(lines: list[str], first: int, logs: int, replays: int) -> None:
     """Keep the table where pages copy it from."""
     seeds = f"--first {first} --logs {logs} --replays {replays}"
     command = f"python benchmarks/advice_truth.py {seeds} --record"
-    text = f"# Advice beside the truth\n\n`{command}`\n\n## How often advice is right\n\n"
+    versions = describe_environment()
+    commit = versions.pop("commit")
+    named = ", ".join(f"{name} {number}" for name, number in versions.items())
+    origin = f"Date: {date.today()}. Commit: {commit}. Versions: {named}."
+    title = f"# Advice beside the truth\n\n`{command}`\n\n{origin}\n\n"
+    text = f"{title}## How often advice is right\n\n"
     RECORD.write_text(text + "\n".join(lines) + "\n", encoding="utf-8")
 
 

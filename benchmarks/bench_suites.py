@@ -17,7 +17,7 @@ from bench_records import not_measured
 from fedcohort.bench import BENCHES, selection
 from fedcohort.bench.measurement import Row, make_row
 
-MOST_CLIENTS = 10**8  # of the curve of selection; they take about 6 GB of memory
+MOST_CLIENTS = 10**8  # of the curve of selection, with `selection.BYTES_PER_CLIENT` each
 
 
 def measure_selection(quick: bool) -> list[Row]:

@@ -6,10 +6,12 @@ The file holds `computation_ms`, the milliseconds that each device needs per sam
 `communication_kbps`, the speed of its link in kbit/s. Both are fitted by maximum likelihood: the
 link by one log-normal law, and the computation, which has a fast and a slow kind of devices, by a
 mixture of two. The script prints the constants, and the largest distance between the fitted and
-the measured distribution function; results/explorations/device-fit.json has them for the profiles
-that the constants of the package were fitted to.
+the measured distribution function. results/explorations/device-fit.json has them for the profiles
+that the constants of the package were fitted to: FedScale's device profiles as PyramidFL logged
+them (Apache-2.0). The record has the SHA-256 of that file, which is not in this repository.
 """
 
+import hashlib
 import json
 import sys
 from math import sqrt
@@ -60,6 +62,8 @@ def fit(path):
     one_law = (np.ones(1), [compute.mean()], [compute.std()])
     link_law = (np.ones(1), [link.mean()], [link.std()])
     return {
+        "command": f"python benchmarks/fit_devices.py {path.name}",
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "devices": len(compute),
         "compute shares": weight.tolist(),
         "compute medians": np.exp(mean).tolist(),
@@ -82,10 +86,10 @@ def main(path, out=None):
 
 
 def rounded(value):
-    """Return a number, or the numbers of a list, with five significant digits."""
+    """Return a float, or the floats of a list, with five significant digits."""
     if isinstance(value, list):
         return [rounded(one) for one in value]
-    return value if isinstance(value, int) else float(f"{value:.5g}")
+    return float(f"{value:.5g}") if isinstance(value, float) else value
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ The result is results/explorations/overflow.json; DEVIATIONS.md quotes it.
 
 import argparse
 import json
+from datetime import date
 from math import log, sqrt
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 
 from fedcohort import E3CS, Outcome, class_rates
 from fedcohort.arrays import Ints
+from fedcohort.lab.environment import describe_environment
 
 RECORD = Path(__file__).parents[1] / "results/explorations/overflow.json"
 LARGEST = log(np.finfo(np.float64).max)  # about 709.78
@@ -68,10 +70,21 @@ def count(sampler: str, eta: float, seeds: int) -> dict[str, Any]:
     }
 
 
+def origin(seeds: int) -> dict[str, Any]:
+    """Return what a record says of how it was made."""
+    versions = describe_environment()
+    return {
+        "command": f"python scripts/count_overflows.py --seeds {seeds}",
+        "date": date.today().isoformat(),
+        "commit": versions.pop("commit"),
+        "versions": versions,
+    }
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Count overflows of the paper's weights.")
     parser.add_argument("--seeds", type=int, default=4000)
     number = parser.parse_args().seeds
-    cases = [count(sampler, eta, number) for sampler, eta in CASES]
+    cases = [count(sampler, eta, number) | origin(number) for sampler, eta in CASES]
     RECORD.write_text(json.dumps(cases, indent=1) + "\n", encoding="utf-8")
     print(RECORD.read_text(encoding="utf-8"))

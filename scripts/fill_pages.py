@@ -63,7 +63,7 @@ def precision_facts() -> dict[str, str]:
     """Return the final accuracies of the same runs in each precision."""
     found = {}
     means = {}
-    for case in json.loads(PRECISION.read_text(encoding="utf-8")):
+    for case in json.loads(PRECISION.read_text(encoding="utf-8"))["cases"]:
         finals = [100 * final for final in case["final"]]
         means[case["precision"]] = np.array(finals)
         found[case["precision"]] = ", ".join(f"{final:.1f}" for final in finals) + " %"

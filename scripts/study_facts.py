@@ -6,16 +6,23 @@ folder, so `python scripts/study_facts.py FOLDER` brings in what another machine
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import exp
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from scipy import stats
+
+from fedcohort.arrays import Floats
 from fedcohort.files import save_csv
+from fedcohort.statistics import holm
 from fedcohort.study import runs
 from fedcohort.study.analysis import (
+    LEVEL,
     Combination,
     Difference,
+    Values,
     best_group,
     compare_rules,
     compare_with,
@@ -46,6 +53,14 @@ def facts() -> dict[str, str]:
     mifa_fashion = _rule_differences(rules, "mifa", "fashion-mnist")
     mifa_cifar = _rule_differences(rules, "mifa", "cifar10")
     varp = [own["fedvarp"] for place, own in rules.items() if _is_non_iid(place)]
+    images = {
+        place: own for place, own in finals.items() if _is_non_iid(place) and place[0] != "digits"
+    }
+    varp_images = [compare_rules(BASELINE[1], own)["fedvarp"] for own in images.values()]
+    varp_without = [
+        compare_rules(BASELINE[1], without_selector(own, "fedcs"))["fedvarp"]
+        for own in images.values()
+    ]
     widths: list[float] = []
     for own in found.values():
         widths += [one.high - one.low for one in own.values()]
@@ -64,8 +79,14 @@ def facts() -> dict[str, str]:
         "mifa-fashion-certain": _certain(mifa_fashion),
         "mifa-cifar": _span([one.mean for one in mifa_cifar], 1),
         "mifa-cifar-certain": _certain(mifa_cifar),
-        "fedvarp-lower": f"{sum(one.mean < 0 for one in varp)} of {len(varp)}",
+        "mifa-fashion-worlds": str(certain_with_pool(finals, "mifa", "fashion-mnist", "worlds")),
+        "mifa-fashion-rules": str(certain_with_pool(finals, "mifa", "fashion-mnist", "rules")),
+        "mifa-cifar-worlds": str(certain_with_pool(finals, "mifa", "cifar10", "worlds")),
+        "mifa-cifar-rules": str(certain_with_pool(finals, "mifa", "cifar10", "rules")),
+        "fedvarp-lower": _lower(varp),
         "fedvarp-certain": _certain([one for one in varp if one.mean < 0]),
+        "fedvarp-images": _lower(varp_images),
+        "fedvarp-images-without-fedcs": _lower(varp_without),
         "recipe-rounds": _recipe_rounds(places, "bernoulli"),
         "recipe-rounds-labels": _recipe_rounds(places, "labels"),
         "recipe-worst": f"{100 * compare_with(BASELINE, worst)[RECIPE].mean:.1f}",
@@ -95,6 +116,54 @@ def _rule_differences(
     """Return the differences of a rule in the non-iid cases of a data set."""
     own = {place: found for place, found in rules.items() if place[0] == dataset}
     return [found[rule] for place, found in own.items() if _is_non_iid(place)]
+
+
+def without_selector(values: Values, selector: str) -> Values:
+    """Return the values of all combinations but those of a selector."""
+    return {name: seeds for name, seeds in values.items() if name[0] != selector}
+
+
+def certain_with_pool(finals: dict[Place, Values], rule: str, dataset: str, pooling: str) -> int:
+    """Return in how many non-iid worlds a rule's average over selectors differs for certain.
+
+    Args:
+        finals: Final accuracies by place and combination.
+        rule: The rule that is compared with the baseline's.
+        dataset: Name of the data set.
+        pooling: Over what the spread of differences from seed to seed is averaged: "worlds",
+            "rules", or "own" for not at all, as `compare_rules` does.
+    """
+    tables = []  # one for each world: differences [rules, seeds]
+    for place, values in finals.items():
+        if place[0] == dataset and _is_non_iid(place):
+            names, table = _differences_of_rules(values)
+            tables.append(table)
+    differences = np.stack(tables)
+    seeds = differences.shape[-1]
+    axis = {"own": (), "worlds": (0,), "rules": (1,)}[pooling]
+
+    variances = differences.var(axis=-1, ddof=1)
+    pooled = variances.mean(axis=axis, keepdims=True)
+    degrees = (seeds - 1) * variances.size // pooled.size
+    ratios = np.abs(differences.mean(axis=-1)) / np.sqrt(pooled / seeds)
+    p_values = 2 * stats.t.sf(ratios, degrees)
+    return sum(holm(own)[names.index(rule)] < LEVEL for own in p_values)
+
+
+def _differences_of_rules(values: Values) -> tuple[list[str], Floats]:
+    """Return the other rules and their differences to the baseline's, [rules, seeds]."""
+    rules = list(dict.fromkeys(rule for _, rule in values))
+    averages = {}
+    for rule in rules:
+        rows = [seeds for name, seeds in values.items() if name[1] == rule]
+        averages[rule] = np.mean(rows, axis=0)
+    others = [rule for rule in rules if rule != BASELINE[1]]
+    return others, np.array([averages[rule] - averages[BASELINE[1]] for rule in others])
+
+
+def _lower(differences: Sequence[Difference]) -> str:
+    """Return how many of some differences are below zero, such as "7 of 8"."""
+    return f"{sum(one.mean < 0 for one in differences)} of {len(differences)}"
 
 
 def _certain(differences: Iterable[Difference]) -> str:

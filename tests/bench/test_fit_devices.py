@@ -1,5 +1,6 @@
 """The constants of the world `devices` are those that its script fits."""
 
+import hashlib
 import importlib.util
 import json
 from pathlib import Path
@@ -47,6 +48,7 @@ def test_the_script_prints_and_writes_the_constants_of_a_file(script, tmp_path, 
     found = json.loads((tmp_path / "fit.json").read_text())
     assert json.loads(capsys.readouterr().out) == found
     assert found["devices"] == 5000
+    assert found["sha256"] == hashlib.sha256((tmp_path / "p.npz").read_bytes()).hexdigest()
     assert found["link median"] == pytest.approx(np.exp(np.log(kilobits).mean()), rel=1e-4)
     assert 0 < found["compute distance"] < found["compute distance of one law"] < 1
 

@@ -10,16 +10,10 @@ sys.path.append(str(ROOT / "scripts"))
 
 import fill_pages
 import list_runs
+import looked_at
 
 from fedcohort.lab.config import ComparisonConfig
 
-# Settings, definitions and arithmetic, which no record could show. Everything else must be a
-# number of a table that is copied from a report, or stand in a report that the page links to.
-SETTINGS = """
-0 1 2 3 4 5 6 7 8 9 10 12 20 25 26 28 30 40 45 49 50 55 60 65 75 85 90 95 100 400 450 500 625 800
-2,500 5,000 10,000 40,000 50,000 0.02 16 120 0.5 0.8 0.9 0.1 0.3 0.6 0.095 0.18 0.475
-47.5 1,600 1,024 2026-11-15 2026-11-16 2026-11-18 2026-11-19 700
-"""
 NUMBER = re.compile(r"(?<![\w.,/-])\d[\d,]*(?:\.\d+)?(?:-\d\d-\d\d)?(?![\w/])")
 CODE = re.compile(r"```.*?```|`[^`]*`|\]\([^)]*\)|<!-- table:[^>]*-->", re.DOTALL)
 
@@ -44,71 +38,68 @@ def shown_numbers(page):
     return known
 
 
-# A figure: a number with a unit of what is measured, or a number with a point in a table.
+# A figure: a number of another, a number with a unit of what is measured, or one with a point.
+PART = re.compile(r"(?<![\w.,/-])\d[\d,]*(?:\.\d+)? of (?:the )?\d[\d,]*(?![\w-])")
 UNITS = "µs|ms|s|seconds?|minutes?|hours?|%|points?|×|times|rounds|updates|client-steps(?:/s)?"
-UNITS += "|bytes|[kMGT]B(?:/s)?|cases|runs"
+UNITS += "|bytes|[kMGT]B(?:/s)?|cases|runs|seeds"
 FIGURE = re.compile(rf"(?<![\w.,/-])[+−-]?\d(?:[\d,]*\d)?(?:\.\d+)?\s?(?:{UNITS})(?![\w-])")
-POINT = re.compile(r"(?<![\w.,/=-])[+−-]?\d+\.\d+(?![\w.])")
-# Settings, limits, definitions and invented examples, each looked at. No measurement stands here.
-NOT_MEASURED = {
-    # How often replies are looked for, and what was trained.
-    "docs/benchmarks.md": "0.02 s, 0.1 s, 0.25 s, 28 runs, 3 s, 300 rounds",
-    "docs/concepts/participation-and-fairness.md": "0.5",
-    "docs/concepts/samplers.md": "1,000 times, 600 rounds",
-    "docs/concepts/when-selection-matters.md": "45 %",
-    "docs/glossary.md": "10 %, 30 %, 60 %, 90 %, 62 %, 81 %, 19 points, 13 updates, 500 rounds, "
-    "6,657 updates, 40 seconds, 60 seconds, 70 seconds, 80 %, 1,000 rounds, 6 runs",
-    "docs/how-to/advise.md": (
-        "0 s, 0.4, 0.9, 1 %, 1,000 rounds, 3 %, 5 %, 5 rounds, 500 rounds, 95 %"
-    ),
-    "docs/how-to/aggregation.md": "4 MB, 400 MB",
-    "docs/how-to/flower.md": "1 MB, 1 kB, 2 rounds, 2 s, 5 s",
-    "docs/how-to/operate.md": "0.9, 1.25, 10 s, 200 times, 5 s, 60 s, 600 s",
-    "docs/how-to/replay.md": "20 rounds, 95 %",
-    "docs/how-to/report.md": "0.8, 3 MB, 400 points, 5 %, 95 %",  # limits, levels of a test
-    "docs/how-to/resume.md": "20 rounds",
-    "docs/how-to/selector.md": "1.3, 10 %, 30 %, 60 %, 90 %",
-    "docs/how-to/traces.md": "30 seconds",
-    "docs/how-to/world.md": "9 times",
-    "docs/how-to/worlds.md": "0.1, 0.4, 0.5, 0.8, 0.9, 30 rounds",
-    "docs/index.md": "20 updates, 600 rounds, 90 %",
-    "docs/paper/code.md": "0.1, 0.9",
-    "docs/tutorial.md": "47.5 %, 60 seconds",
-}
-# Their tests print them again: tests/test_readme.py and tests/bench/test_run.py.
-PRINTED_WHOLE = [ROOT / "README.md", ROOT / "docs/benchmarks-latest.md"]
+POINT = re.compile(r"(?<![\w.,/=-])[+−-]?\d+(?:\.\d+(?:e-?\d+)?|e-?\d+)(?!\w|\.\d)")
+# Written by benchmarks/run.py; tests/bench/test_run.py writes it again.
+PRINTED_WHOLE = ROOT / "docs/benchmarks-latest.md"
+# Their tables are compared by tests/test_readme.py, cell by cell.
+TABLES_COMPARED = [ROOT / "README.md"]
+OTHERS = [page for page in fill_pages.QUOTING if page != PRINTED_WHOLE]
+OTHERS += [ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
+OTHERS += sorted((ROOT / "examples").rglob("README.md"))
+
+
+def page_name(page):
+    return page.relative_to(ROOT).as_posix()
 
 
 def unmarked_figures(text):
     """Return the figures of a page outside of filled tables and facts, code and links."""
     text = fill_pages.FACT.sub(" ", fill_pages.BLOCK.sub(" ", text))
     text = CODE.sub(" ", text)
-    found = set(FIGURE.findall(text))
-    for line in text.splitlines():
-        if line.startswith("|"):
-            found |= set(POINT.findall(line))
+    found = set()
+    for kind in (PART, FIGURE, POINT):  # a part of one figure is no other
+        found |= set(kind.findall(text))
+        text = kind.sub(" ", text)
     return {" ".join(figure.split()) for figure in found}
 
 
-@pytest.mark.parametrize(
-    "page",
-    [page for page in fill_pages.QUOTING if page not in PRINTED_WHOLE],
-    ids=lambda page: str(page.relative_to(ROOT)),
-)
+@pytest.mark.parametrize("page", OTHERS, ids=page_name)
 def test_every_measured_figure_of_a_page_comes_from_a_record(page):
-    """A new figure gets a fact or a filled table; a setting goes to the list above."""
-    reviewed = NOT_MEASURED.get(str(page.relative_to(ROOT)), "").split(", ")
-    found = unmarked_figures(page.read_text(encoding="utf-8"))
-    assert sorted(found - set(reviewed)) == []
+    """A new figure gets a fact or a filled table; a setting goes to the page's list."""
+    text = page.read_text(encoding="utf-8")
+    if page in TABLES_COMPARED:
+        text = re.sub(r"^\|.*$", "", text, flags=re.MULTILINE)
+    check_list(unmarked_figures(text), looked_at.NOT_MEASURED, page_name(page))
+
+
+def check_list(found, lists, name, known=frozenset()):
+    """Refuse numbers of a page that are neither known nor in its list, and a list with others."""
+    listed = looked_at.numbers_of(lists, name)
+    assert sorted(found - known - listed) == [], f"{name}: numbers without a record"
+    assert sorted(listed - found) == [], f"{name}: numbers in tests/docs/looked_at.py alone"
+
+
+def test_every_list_of_numbers_is_of_a_page():
+    assert set(looked_at.NOT_MEASURED) <= {page_name(page) for page in OTHERS}
+    assert set(looked_at.SETTINGS) <= {page_name(page) for page in fill_pages.PAGES}
 
 
 def test_figures_are_seen_in_prose_and_tables_and_not_in_facts():
     text = (
         "It took 0.2 s, 12\npoints or 1,200 client-steps/s on 36 clients; `7 ms`, 3 servers.\n"
+        "![It gets 13.7 of 20 updates, Random 9.5](a-1.5.svg), that is −0.18. Errors: 1e-11, E3.\n"
         "<!--fact:study.cases-->23 cases<!--/-->\n\n| a | 4.5 | 88 |\n"
         "<!-- table: a | b | c -->\n| 9.9 ms |\n<!-- end -->\n"
     )
-    assert unmarked_figures(text) == {"0.2 s", "12 points", "1,200 client-steps/s", "4.5"}
+    assert unmarked_figures(text) == {
+        *("0.2 s", "12 points", "1,200 client-steps/s", "4.5"),
+        *("13.7 of 20", "9.5", "−0.18", "1e-11"),
+    }
 
 
 def test_the_equal_step_of_compare_is_the_one_on_the_page():
@@ -119,21 +110,33 @@ def test_the_equal_step_of_compare_is_the_one_on_the_page():
     assert re.findall(r"--server-rate (\S+) ", text) == [f"{share:.3f}"]
 
 
-@pytest.mark.parametrize(
-    "page", [*fill_pages.PAGES, *fill_pages.QUOTING], ids=lambda page: page.name
-)
+@pytest.mark.parametrize("page", [*fill_pages.PAGES, *fill_pages.QUOTING], ids=page_name)
 def test_tables_of_a_page_are_those_of_the_reports(page):
     assert fill_pages.fill(page) == page.read_text(encoding="utf-8")
+
+
+EXPLORATIONS = sorted((ROOT / "results/explorations").iterdir())
+
+
+@pytest.mark.parametrize("record", EXPLORATIONS, ids=page_name)
+def test_every_short_exploration_says_how_it_was_made_or_what_is_not_recorded(record):
+    text = record.read_text(encoding="utf-8")
+    assert re.search(r"python \w+/\w+\.py|fedcohort compare", text)
+    if '"sha256"' in text:  # a fit, which follows from its data
+        assert re.search(r'"sha256": "[0-9a-f]{64}"', text)
+        return
+    for what in (r"date\"?: \"?\d{4}-\d\d-\d\d", r"commit\"?: ", r"versions\"?: "):
+        assert re.search(what, text, re.IGNORECASE), what
 
 
 def test_the_list_of_records_is_that_of_the_records():
     assert list_runs.write() == list_runs.REPORT.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("page", fill_pages.PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", fill_pages.PAGES, ids=page_name)
 def test_prose_has_no_number_of_its_own(page):
-    known = set(SETTINGS.split()) | shown_numbers(page)
-    assert sorted(prose_numbers(page.read_text(encoding="utf-8")) - known) == []
+    found = prose_numbers(page.read_text(encoding="utf-8"))
+    check_list(found, looked_at.SETTINGS, page_name(page), known=shown_numbers(page))
 
 
 def test_numbers_are_seen_in_prose_and_not_in_code_tables_or_links():

@@ -52,6 +52,27 @@ def test_links_to_files_lead_to_files(page):
     assert [target for target in local if not (page.parent / target).exists()] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_links_to_headings_lead_to_headings_of_the_repositorys_files(page):
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    missing = []
+    for target, anchor in re.findall(r"\]\(([^)#\s]*\.md|)#([^)\s]+)\)", text):
+        if "://" not in target and anchor not in anchors(page.parent / target if target else page):
+            missing.append(f"{target}#{anchor}")
+    assert missing == []
+
+
+def anchors(page):
+    """Return the names that a link to a page may end with."""
+    text = page.read_text(encoding="utf-8")
+    found = set(re.findall(r'<a id="([^"]+)">', text))
+    text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    for heading in re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE):
+        words = re.sub(r"[^\w\- ]", "", heading.lower())
+        found.add(words.strip().replace(" ", "-"))
+    return found
+
+
 def test_the_readme_is_read_in_a_minute_or_two():
     words = (ROOT / "README.md").read_text(encoding="utf-8").split()
     assert 600 <= len(words) <= 900

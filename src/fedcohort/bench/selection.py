@@ -22,7 +22,7 @@ from fedcohort.world.classes import class_rates
 LARGEST_COHORT = 10**4
 LARGEST_SCAN = 10**7
 MOST_OF_TORCH = 2**24  # categories of torch.multinomial
-BYTES_PER_CLIENT = 60  # of one round
+BYTES_PER_CLIENT = 60  # of one round, at least
 
 
 def measure_selection(quick: bool = False, largest: int | None = None) -> tuple[list[Row], str]:
@@ -31,7 +31,7 @@ def measure_selection(quick: bool = False, largest: int | None = None) -> tuple[
     Args:
         quick: Whether to measure fewer rounds, repetitions and clients.
         largest: Largest number of clients; by default ten million, or a million if `quick`. A
-            hundred million take about 6 GB of memory.
+            round takes at least `BYTES_PER_CLIENT` for each of them.
 
     Returns:
         The rows of the table and a description of the machine.

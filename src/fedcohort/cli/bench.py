@@ -19,7 +19,7 @@ def bench(
     ] = False,
     largest: Annotated[
         int | None,
-        typer.Option(help="Largest number of clients of selection, such as 100000000 (6 GB)."),
+        typer.Option(help="Largest number of clients of selection; must fit the memory."),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the table as JSON and nothing else.")

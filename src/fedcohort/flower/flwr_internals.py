@@ -181,7 +181,7 @@ def count_array_bytes(contents: dict[str, bytes]) -> int:
 def count_described_bytes(contents: dict[str, bytes]) -> int:
     """Return the bytes of a reply without the numbers of its arrays.
 
-    They are read as JSON and protobuf, which may take 25 times as much memory as the bytes.
+    They are read as JSON and protobuf, which may take many times the memory of the bytes.
     """
     size = 0
     for content in contents.values():

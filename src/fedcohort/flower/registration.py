@@ -1,9 +1,9 @@
 """Who is who in the simulation engine, by the order in which it registered its nodes.
 
-The engine plays one message after the other, so asking each of 10,000 nodes for its name takes
-minutes. It registers the node of partition 0 first, then that of partition 1, and so on. So a few
-nodes are asked, and if each of them says that it is the partition that its turn makes it, the
-others are named by their turns.
+The engine plays one message after the other, so asking each of thousands of nodes for its name
+would delay the first round. It registers the node of partition 0 first, then that of partition 1,
+and so on. So a few nodes are asked, and if each of them says that it is the partition that its turn
+makes it, the others are named by their turns.
 """
 
 from collections.abc import Mapping

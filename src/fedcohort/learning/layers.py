@@ -171,8 +171,8 @@ def for_many_models(module: nn.Module) -> nn.Module:
 def with_channels_last(module: nn.Module, x: Tensor) -> nn.Module:
     """Return a copy whose convolutions work on images with channels last in memory.
 
-    On a CPU pooling is several times as fast so, and its parameters have the same names and
-    shapes. A module that cannot work so, as its own code views images as rows, is copied as it is.
+    On a CPU pooling is faster so, and the parameters have the same names and shapes. A module that
+    cannot work so, as its own code views images as rows, is copied as it is.
 
     Args:
         module: A model.

@@ -142,8 +142,8 @@ def _watch_layers(module: nn.Module, x: Tensor, on_output: Callable[..., None]) 
 def keep_freed_memory() -> None:
     """Let the C library keep freed memory for the next step, instead of returning it.
 
-    Fetching a step's memory from the system again may take as long as a third of the step. The
-    library keeps more of it once a large block has been freed. On other systems this does
-    nothing; the block is never written to, so it costs nothing.
+    Fetching a step's memory from the system again costs time in every step. The library keeps more
+    of it once a large block has been freed. On other systems this does nothing; the block is never
+    written to, so it costs nothing.
     """
     bytearray(LARGE_BLOCK)

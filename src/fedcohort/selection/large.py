@@ -20,7 +20,7 @@ from fedcohort.rng import Uniforms, stream
 from fedcohort.selection.allocation import allocate, slots
 from fedcohort.selection.sampling import running_sum, shuffled, systematic
 
-LARGE = 50_000  # clients from which this is faster
+LARGE = 50_000  # clients from which this is used
 BLOCK = 16
 PASSES = 50  # of Newton's method, each over the block sums alone
 SURE = 1 - 1e-10  # of the cap: at a running sum of millions, rounding must not draw a client twice

@@ -12,7 +12,7 @@ from fedcohort.selection.availability import count_present, smallest
 from fedcohort.selection.base import BaseSelector
 from fedcohort.selection.large import LARGE
 
-FEWEST_PER_DRAWN = 10  # clients per client drawn, from which a partial shuffle is faster
+FEWEST_PER_DRAWN = 10  # clients per client drawn, from which the shuffle is partial
 
 
 class Random(BaseSelector):

@@ -8,7 +8,7 @@ So a tree holds values v with w = scale * v + shift. The shift only grows, and a
 difference of it and the rest, but never below the share of a round, beta / K. Before the shift
 exceeds `LARGEST_SHIFT` times that, all values are written anew: so a weight loses at most 3 digits
 of 16 to the difference, and an update gives no weight a relative error above 1e-11. With
-usual learning rates about `LARGEST_SHIFT` or K/k rounds lie between two such passes.
+usual learning rates a few hundred rounds lie between two such passes.
 """
 
 from collections.abc import Mapping

@@ -2,7 +2,8 @@
 
 Every combination of selector and rule plays every world, on non-iid and on iid data, with the same
 seeds and the same learning rate. The rates of digits and CIFAR-10 were the best of a few for the
-baseline, uniform selection with normalised averaging, so that no other combination is favoured.
+baseline, uniform selection with normalised averaging, so that no other combination is favoured. The
+pilot that chose them kept no record.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,9 +1,9 @@
 """The world `devices`: how long clients take, by the speed of their devices and links.
 
-The laws of the devices are fitted to 51,496 measured ones by `benchmarks/fit_devices.py`.
-Computation is a mixture of two log-normal laws, because there are fast and slow devices; the link
-is one log-normal law. The largest distance between fitted and measured distribution function is
-0.12 and 0.06. Speed and link of a device are independent: their measured correlation is 0.00.
+The laws of the devices are fitted to FedScale's device profiles, as PyramidFL logged them
+(Apache-2.0), by `benchmarks/fit_devices.py`. Computation is a mixture of two log-normal laws,
+because there are fast and slow devices; the link is one log-normal law. Speed and link of a device
+are independent, as in the profiles. `results/explorations/device-fit.json` says how well they fit.
 """
 
 from collections.abc import Iterator

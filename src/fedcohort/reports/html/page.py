@@ -2,9 +2,9 @@
 
 It begins with the answer: a sentence, a picture, a table, and who is left out. Everything else is
 folded below. The charts are drawn here as SVG, and a short script adds what needs a reader's hand.
-plotly was left because its script alone has 4.5 MB (its smallest bundle more than 1 MB), draws
-nothing without JavaScript, and cannot label lines at their ends. Drawings of our own make a page of
-about 0.3 MB, which shows everything without a script and needs no package that is not installed.
+plotly was left because every page would carry its large script, which draws nothing without
+JavaScript and cannot label lines at their ends. A page with drawings of our own is smaller, shows
+everything without a script and needs no package that is not installed.
 """
 
 import json
