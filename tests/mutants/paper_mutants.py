@@ -97,6 +97,13 @@ MUTANTS = (
         ("tests/paper/test_claims.py",),
     ),
     Mutant(
+        "other losses than those of the runs at hand are asked for in vain",
+        "paper/request.py",
+        "if found - {asked}:",
+        "if found and min(found) > asked:",
+        ("tests/paper/test_reproduce.py",),
+    ),
+    Mutant(
         "losses of early rounds alone count",
         "paper/claims/evidence.py",
         "run.finished and _has_both_losses(run.class_loss)",
