@@ -29,8 +29,22 @@ MUTANTS = (
     Mutant(
         "of equally long runs that without losses is kept",
         "lab/archive.py",
-        "result.class_loss is not None",
-        "result.class_loss is None",
+        "kinds += 1",
+        "kinds -= 1",
+        ("tests/lab/test_archive.py",),
+    ),
+    Mutant(
+        "losses of which no round was due count as records",
+        "lab/archive.py",
+        "values is not None and np.isfinite(values).any()",
+        "values is not None",
+        ("tests/lab/test_archive.py",),
+    ),
+    Mutant(
+        "of equally long runs that without official accuracies is kept",
+        "lab/archive.py",
+        "(result.class_loss, result.official)",
+        "(result.class_loss,)",
         ("tests/lab/test_archive.py",),
     ),
     Mutant(
