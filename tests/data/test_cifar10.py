@@ -136,6 +136,18 @@ def test_a_tar_archive_with_a_wrong_byte_is_refused_by_its_checksum(tmp_path):
         read_archive(path, ("images",))
 
 
+def test_too_little_memory_does_not_make_an_archive_damaged(tmp_path, monkeypatch):
+    path = tmp_path / "images.tar.gz"
+    tar(path, {"images": b"1"}, "folder")
+
+    def fill_memory(*rest):
+        raise MemoryError
+
+    monkeypatch.setattr(tarfile.TarFile, "extractfile", fill_memory)
+    with pytest.raises(MemoryError):
+        read_archive(path, ("images",))
+
+
 @pytest.mark.parametrize("cut", [1, 3073])
 def test_a_truncated_batch_is_refused_even_at_the_border_of_a_record(cut):
     files = cifar_binary(cifar_batches(RECORDS))

@@ -61,6 +61,8 @@ def read_archive(path: Path, names: tuple[str, ...]) -> Files:
     try:
         read = _read_zip if zipfile.is_zipfile(path) else _read_tar
         members = read(path, wanted)
+    except MemoryError:  # says nothing about the archive
+        raise
     except Exception as error:  # The readers of zip, tar and each compression raise many kinds.
         reason = str(error) or type(error).__name__
         raise ValueError(f"{path} is damaged or truncated: {reason}") from None
