@@ -3,6 +3,7 @@
 from mutant import Mutant
 
 TRIAL = ("tests/lab/test_trial.py",)
+CIFAR10 = ("tests/data/test_cifar10.py",)
 
 MUTANTS = (
     Mutant(
@@ -46,6 +47,41 @@ MUTANTS = (
         "(result.class_loss, result.official)",
         "(result.class_loss,)",
         ("tests/lab/test_archive.py",),
+    ),
+    Mutant(
+        "an archive is damaged if the memory is short",
+        "data/archives.py",
+        "except MemoryError:",
+        "except KeyboardInterrupt:",
+        CIFAR10,
+    ),
+    Mutant(
+        "an archive is whole if its first stream is",
+        "data/archives.py",
+        "while data.startswith(magic):",
+        "if data.startswith(magic):",
+        CIFAR10,
+    ),
+    Mutant(
+        "a torn archive is whole if bytes follow it",
+        "data/archives.py",
+        "            if not _is_whole(path):\n                raise\n",
+        "            pass\n",
+        CIFAR10,
+    ),
+    Mutant(
+        "positions of clients are joined before their type is checked",
+        "learning/inputs.py",
+        '_check_positions("train", run.train, len(y))',
+        '_check_positions("train", [np.concatenate(run.train)], len(y))',
+        ("tests/learning/test_inputs.py",),
+    ),
+    Mutant(
+        "positions of bytes are a mask",
+        "learning/evaluation.py",
+        "samples.astype(np.int64, copy=False)",
+        "samples",
+        ("tests/learning/test_inputs.py",),
     ),
     Mutant(
         "quarters of clients are fifths at both ends",
