@@ -298,7 +298,9 @@ def test_the_most_frequent_reason_of_a_rejection_counts_in_one_short_line():
     rows = [{"client": "a", "status": "rejected", "reason": reason} for reason in reasons]
     rows += [{"client": "b", "status": "rejected", "reason": "x" * 500}]
     rows += [{"client": "c", "status": "failed", "reason": "no"}, {"client": "d", "status": "lost"}]
-    assert common_reasons(rows) == {"a": "nan in it", "b": "x" * 100}
+    rows += [{"client": "e", "status": "rejected", "reason": "\x1b[31mred\u200b \t\n"}]
+    # Control characters are written as in a client's name: a reader sees that something was there.
+    assert common_reasons(rows) == {"a": "nan in it", "b": "x" * 100, "e": "?[31mred?"}
 
 
 def test_missing_updates_have_the_words_of_their_reasons(broken):

@@ -1,5 +1,6 @@
 import gzip
 import io
+import lzma
 import pickle
 import tarfile
 import zipfile
@@ -133,6 +134,61 @@ def test_a_tar_archive_with_a_wrong_byte_is_refused_by_its_checksum(tmp_path):
     content[2000] ^= 1
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"images\.tar\.gz is damaged or truncated: CRC"):
+        read_archive(path, ("images",))
+
+
+def put_images(path):
+    """Write a compressed archive of one file with noise, which gets no shorter; return both."""
+    images = np.random.default_rng(0).bytes(20_000)
+    with tarfile.open(path, f"w:{path.suffix[1:]}") as archive:
+        member = tarfile.TarInfo("folder/images")
+        member.size = len(images)
+        archive.addfile(member, io.BytesIO(images))
+    return path.read_bytes(), images
+
+
+@pytest.mark.parametrize("suffix", ["gz", "xz", "bz2"])
+@pytest.mark.parametrize("padding", [b"", bytes(4), bytes(10_000), b"signature"])
+def test_bytes_behind_a_compressed_archive_are_no_damage(tmp_path, suffix, padding):
+    path = tmp_path / f"images.tar.{suffix}"
+    content, images = put_images(path)
+    path.write_bytes(content + padding)
+    assert read_archive(path, ("images",)) == {"images": images}
+
+    # What is torn is damaged, whatever follows it, and so is what has a wrong checksum.
+    wrong = bytearray(content)
+    wrong[-6] ^= 1
+    for damaged in (content[:-5], content[: len(content) // 2], bytes(wrong)):
+        path.write_bytes(damaged + padding)
+        with pytest.raises(ValueError, match=rf"tar\.{suffix} is damaged or truncated: ."):
+            read_archive(path, ("images",))
+
+
+@pytest.mark.parametrize("suffix", ["gz", "xz"])
+def test_an_archive_in_several_streams_is_read_to_the_end_of_the_last(tmp_path, suffix):
+    path = tmp_path / f"images.tar.{suffix}"
+    content, images = put_images(path)
+    module = {"gz": gzip, "xz": lzma}[suffix]
+    plain = module.decompress(content)
+    first = module.compress(plain[:10_000])
+    second = module.compress(plain[10_000:])
+    for padding in (b"", bytes(4), b"signature"):
+        path.write_bytes(first + second + padding)
+        assert read_archive(path, ("images",)) == {"images": images}
+        path.write_bytes(first + second[:-5] + padding)
+        with pytest.raises(ValueError, match="is damaged or truncated"):
+            read_archive(path, ("images",))
+
+
+def test_too_little_memory_does_not_make_an_archive_damaged(tmp_path, monkeypatch):
+    path = tmp_path / "images.tar.gz"
+    tar(path, {"images": b"1"}, "folder")
+
+    def fill_memory(*rest):
+        raise MemoryError
+
+    monkeypatch.setattr(tarfile.TarFile, "extractfile", fill_memory)
+    with pytest.raises(MemoryError):
         read_archive(path, ("images",))
 
 

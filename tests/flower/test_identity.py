@@ -8,7 +8,7 @@ from fakes import FakeClient, FakeGrid, grid_with_names
 from flwr.app import Error
 from helpers import client_names, gather, refresh_often
 
-from fedcohort.flower import identity
+from fedcohort.flower import departures
 from fedcohort.flower.availability import wait_for_clients
 from fedcohort.flower.clients import ClientRegistry
 from fedcohort.flower.identity import QUERY_TTL, NodeNames
@@ -204,7 +204,7 @@ def test_a_silent_node_is_asked_again_at_once_and_then_after_longer_and_longer_t
 
 def test_a_node_that_restarts_for_ever_does_not_fill_the_memory(clock, monkeypatch):
     """Its client-id stays, and each restart has a new node id; another node has the same name."""
-    monkeypatch.setattr(identity, "MOST_GONE", 10)
+    monkeypatch.setattr(departures, "MOST_GONE", 10)
     grid = FakeGrid(clock)
     grid.join(1, FakeClient("a"))
     grid.join(2, FakeClient("b"))
@@ -222,7 +222,7 @@ def test_a_node_that_restarts_for_ever_does_not_fill_the_memory(clock, monkeypat
 
 
 def test_silent_nodes_that_have_left_are_forgotten(clock, monkeypatch):
-    monkeypatch.setattr(identity, "MOST_GONE", 10)
+    monkeypatch.setattr(departures, "MOST_GONE", 10)
     grid = FakeGrid(clock)
     names = NodeNames()
     for node in range(100, 130):
@@ -236,9 +236,35 @@ def test_silent_nodes_that_have_left_are_forgotten(clock, monkeypatch):
     assert len(names._ask_again_at) <= 10
 
 
+def test_a_large_federation_that_is_away_for_one_listing_is_not_forgotten(clock, monkeypatch):
+    monkeypatch.setattr(departures, "MOST_GONE", 3)
+    grid = FakeGrid(clock)
+    for node in range(8):
+        grid.join(node + 1, FakeClient(f"client-{node}"))
+    registry = ClientRegistry()
+    refresh_often(registry, grid, clock)
+    asked = len(grid.sent("query"))
+    nodes = dict(grid.nodes)
+    names = registry.node_names
+    names.refresh(grid, {})
+    names.refresh(grid, nodes)
+    assert len(names.names) == 8
+    assert len(grid.sent("query")) == asked
+
+    # As many as were there at once may be away; of more, those that left first are forgotten.
+    for node in nodes:
+        grid.leave(node)
+    for node in range(100, 110):
+        grid.join(node, FakeClient("restarts"))
+        refresh_often(registry, grid, clock)
+        grid.leave(node)
+    registry.refresh(grid)
+    assert list(names.names) == list(range(102, 110))
+
+
 def test_the_nodes_that_left_first_are_forgotten_first(clock, monkeypatch):
     """The oldest node is away for a moment, after another one restarted often."""
-    monkeypatch.setattr(identity, "MOST_GONE", 3)
+    monkeypatch.setattr(departures, "MOST_GONE", 3)
     grid = FakeGrid(clock)
     grid.join(1, FakeClient("oldest"))
     registry = ClientRegistry()

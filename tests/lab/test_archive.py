@@ -155,6 +155,25 @@ def test_of_two_equally_long_ones_that_with_losses_is_taken(tmp_path):
     assert found is longer
 
 
+def test_of_two_equally_long_ones_that_with_more_kinds_of_records_is_taken(tmp_path):
+    plain = result(accuracy=(0.1, 0.2), rounds=3)
+    unknown = replace(plain, class_loss=np.full(4, np.nan, np.float32))  # no round was due yet
+    told = replace(plain, class_loss=np.array([np.nan, 1.0], np.float32))
+    tested = result(accuracy=(0.1, 0.2), rounds=3, official=(np.nan, 0.3))
+    both = replace(tested, class_loss=told.class_loss)
+
+    def taken(*order):
+        (found,) = merge_results(order, target=tmp_path)
+        return found
+
+    for less, more in ((unknown, told), (unknown, tested), (told, both), (tested, both)):
+        assert taken(less, more) is taken(more, less) is more
+    # None holds more than the other: the one that is there stays.
+    for pair in ((plain, unknown), (told, tested)):
+        for first, second in (pair, pair[::-1]):
+            assert taken(first, second) is first
+
+
 @pytest.mark.parametrize("name", ["runs.parquet", "runs.npz"])
 @pytest.mark.parametrize("content", [b"", b"PAR1 nothing", b"PK\x03\x04 torn"])
 def test_a_damaged_file_is_refused_by_name(tmp_path, name, content):

@@ -260,6 +260,11 @@ def test_the_environment_names_the_versions_a_result_depends_on(tmp_path):
         ("runs/digits-k20-paper-T4-d3d6a394/settings.toml", Kind.REPRODUCTION),
         ("runs/compare/settings.toml", None),
         ("runs-digits.parquet", Kind.REPRODUCTION),
+        ("runs-mine.npz", Kind.REPRODUCTION),
+        ("runs-old/notes.txt", None),
+        ("runs-old.parquet/notes.txt", None),
+        ("runs-2024.md", None),
+        ("old-runs-digits.parquet", None),
         ("thesis.tex", None),
     ],
 )

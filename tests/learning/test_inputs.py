@@ -6,7 +6,7 @@ from torch import nn
 
 from fedcohort.learning import Engine, Options, make_model
 
-from .small import SGD, TRAIN, make_data, make_engine, make_runs
+from .small import SGD, TEST, TRAIN, everyone, make_data, make_engine, make_runs
 
 
 def test_samples_that_there_are_not_are_refused_by_name_bound_and_value():
@@ -30,6 +30,24 @@ def test_positions_that_are_no_whole_numbers_are_refused():
         message = f"{name} must be whole numbers, positions of samples, got float64"
         with pytest.raises(ValueError, match=message):
             make_engine(runs=[replace(make_runs()[0], **{name: positions})])
+
+
+@pytest.mark.parametrize("kinds", [(np.uint64, np.int64), (np.uint8, np.uint64)])
+def test_whole_positions_of_clients_may_be_of_several_types(kinds):
+    expected = make_engine(runs=make_runs()[:1])
+    mixed = [samples.astype(kinds[number % 2]) for number, samples in enumerate(TRAIN)]
+    test = TEST.astype(kinds[0])
+    engine = make_engine(runs=[replace(make_runs()[0], train=mixed, test=test)])
+    clients, arrived = everyone([0, 1, 2, 3])
+    for one in (expected, engine):
+        one.train(0, clients, arrived)
+    np.testing.assert_array_equal(engine.models.numpy(), expected.models.numpy())
+    np.testing.assert_array_equal(engine.losses([0], clients), expected.losses([0], clients))
+    np.testing.assert_array_equal(engine.evaluate().loss, expected.evaluate().loss)
+
+    mixed[2] = mixed[2].astype(float)
+    with pytest.raises(ValueError, match=r"train must be whole numbers, .*, got float64"):
+        make_engine(runs=[replace(make_runs()[0], train=mixed)])
 
 
 def test_a_model_of_which_nothing_is_trained_is_refused():

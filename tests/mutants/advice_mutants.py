@@ -7,6 +7,13 @@ PRINTED = ("tests/advice/test_advice_page.py",)
 
 MUTANTS = (
     Mutant(
+        "control characters of a reason are printed",
+        "advice/broken.py",
+        'printable(" ".join(reason.split()))',
+        '" ".join(reason.split())',
+        PRINTED,
+    ),
+    Mutant(
         "the least asked clients are found in the rounds that measure them",
         "advice/selector_play.py",
         "for ranked, measured in ((0, 1), (1, 0)):",

@@ -164,6 +164,20 @@ MUTANTS = (
         ("tests/flower/test_identity.py",),
     ),
     Mutant(
+        "of a large federation that is away at once most nodes are forgotten",
+        "flower/departures.py",
+        "-max(MOST_GONE, self._most_nodes)",
+        "-MOST_GONE",
+        ("tests/flower/test_identity.py",),
+    ),
+    Mutant(
+        "every node that ever left is remembered",
+        "flower/departures.py",
+        "self._most_nodes = max(self._most_nodes, len(nodes))",
+        "self._most_nodes = max(self._most_nodes, len(known))",
+        ("tests/flower/test_identity.py",),
+    ),
+    Mutant(
         "a client whose app crashes when it is asked becomes a new one",
         "flower/identity.py",
         "ASK_AGAIN = (*UNDELIVERED, NOT_LOADED, CRASHED)",

@@ -8,6 +8,13 @@ WORLD_FLAGS = "tests/cli/test_world_flags.py::"
 
 MUTANTS = (
     Mutant(
+        "a folder of the user's makes a reproduction",
+        "lab/folder/reproduction.py",
+        "path.suffix in RESULTS_SUFFIXES and path.is_file()",
+        "path.suffix in RESULTS_SUFFIXES",
+        ("tests/lab/test_folder.py",),
+    ),
+    Mutant(
         "two comparisons may use a folder at once",
         "lab/comparison.py",
         "    with run_folder.locked(folder):\n",

@@ -94,8 +94,15 @@ MUTANTS = (
     Mutant(
         "halves go to the even number",
         "paper/labels.py",
-        "floor(number * scale + 0.5) / scale",
-        "round(number * scale) / scale",
+        "floor(scaled + FLOAT32_ERROR * abs(scaled) + 0.5) / scale",
+        "round(scaled) / scale",
+        ("tests/paper/test_labels.py",),
+    ),
+    Mutant(
+        "halves that no float holds go down",
+        "paper/labels.py",
+        "FLOAT32_ERROR = 6e-8",
+        "FLOAT32_ERROR = 0.0",
         ("tests/paper/test_labels.py",),
     ),
     Mutant(

@@ -3,6 +3,7 @@
 from mutant import Mutant
 
 TRIAL = ("tests/lab/test_trial.py",)
+CIFAR10 = ("tests/data/test_cifar10.py",)
 
 MUTANTS = (
     Mutant(
@@ -29,9 +30,58 @@ MUTANTS = (
     Mutant(
         "of equally long runs that without losses is kept",
         "lab/archive.py",
-        "result.class_loss is not None",
-        "result.class_loss is None",
+        "kinds += 1",
+        "kinds -= 1",
         ("tests/lab/test_archive.py",),
+    ),
+    Mutant(
+        "losses of which no round was due count as records",
+        "lab/archive.py",
+        "values is not None and np.isfinite(values).any()",
+        "values is not None",
+        ("tests/lab/test_archive.py",),
+    ),
+    Mutant(
+        "of equally long runs that without official accuracies is kept",
+        "lab/archive.py",
+        "(result.class_loss, result.official)",
+        "(result.class_loss,)",
+        ("tests/lab/test_archive.py",),
+    ),
+    Mutant(
+        "an archive is damaged if the memory is short",
+        "data/archives.py",
+        "except MemoryError:",
+        "except KeyboardInterrupt:",
+        CIFAR10,
+    ),
+    Mutant(
+        "an archive is whole if its first stream is",
+        "data/archives.py",
+        "while data.startswith(magic):",
+        "if data.startswith(magic):",
+        CIFAR10,
+    ),
+    Mutant(
+        "a torn archive is whole if bytes follow it",
+        "data/archives.py",
+        "            if not _is_whole(path):\n                raise\n",
+        "            pass\n",
+        CIFAR10,
+    ),
+    Mutant(
+        "positions of clients are joined before their type is checked",
+        "learning/inputs.py",
+        '_check_positions("train", run.train, len(y))',
+        '_check_positions("train", [np.concatenate(run.train)], len(y))',
+        ("tests/learning/test_inputs.py",),
+    ),
+    Mutant(
+        "positions of bytes are a mask",
+        "learning/evaluation.py",
+        "samples.astype(np.int64, copy=False)",
+        "samples",
+        ("tests/learning/test_inputs.py",),
     ),
     Mutant(
         "quarters of clients are fifths at both ends",

@@ -72,6 +72,18 @@ class Records:
                 found[seed] = math.log(hits[0] + 1)
         return found
 
+    def loss_gaps(self, scheme, group):
+        """Return by how much the first class's loss is above the last's, of finished runs."""
+        found = {}
+        for seed, row in self.runs(scheme, group).items():
+            losses = row.get("class_loss")
+            if losses is None or len(row["accuracy"]) != row["rounds"]:
+                continue
+            gap = losses[0] - losses[-1]
+            if math.isfinite(gap):
+                found[seed] = gap
+        return found
+
     def values(self, scheme, group, quantity):
         """Return logs of first rounds at a target, or final accuracies, by world."""
         if quantity == "final":
@@ -220,11 +232,7 @@ def supports_of(records, comparison):
             return found, False, of_difference(records, "final", high, low)
         if kind == "loss":
             scheme, where = words
-            found = {}
-            for seed, row in records.runs(scheme, group_in(where)).items():
-                if row.get("class_loss") is not None:
-                    found[seed] = row["class_loss"][0] - row["class_loss"][-1]
-            return found, False, None
+            return records.loss_gaps(scheme, group_in(where)), False, None
         scheme, many, few, where = words
         larger = group_in(where, int(many))
         smaller = group_in(where, int(few))

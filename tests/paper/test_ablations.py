@@ -77,6 +77,17 @@ def test_candidates_of_pow_d_are_compared_by_who_answers_and_who_is_asked():
     assert rows[1] == {"variant": "b", "success ratio": "-", "Jain": "-"}
 
 
+def test_participation_is_that_of_finished_runs():
+    done, *_ = ends_at(0.5)
+    done = replace(done, valid=np.array([10, 20]), counts=np.full(100, 40 / 100))
+    early = result(CONFIG, (0.1,), rounds=2, valid=(20,), counts=np.r_[20, np.zeros(99)])
+    rows = with_participation(
+        [{"variant": "a"}, {"variant": "b"}], {"a": [done, early], "b": [early]}
+    )
+    assert (rows[0]["success ratio"], rows[0]["Jain"]) == ("0.750", "1.000")
+    assert (rows[1]["success ratio"], rows[1]["Jain"]) == ("-", "-")
+
+
 def test_runs_of_pow_d_differ_in_nothing_but_candidates():
     usual, *_, few, many = configs({"selectors": ("pow-d",), "rounds": 3})
     assert (usual.candidates, few.candidates, many.candidates) == (None, 30, 70)

@@ -1,15 +1,18 @@
 from dataclasses import replace
-from math import inf, log
+from math import inf, log, nan
 
 import numpy as np
 import pytest
+import recompute_claims
+from made import result
 
 from fedcohort.paper.claims import selection_checks as selection
 from fedcohort.paper.claims import training_checks as training
-from fedcohort.paper.claims.claim import Check, compare, decide, sign_test
+from fedcohort.paper.claims.claim import Check, Decision, compare, decide, sign_test
 from fedcohort.paper.claims.evidence import (
     Evidence,
     Participation,
+    our_evidence,
     paper_evidence,
     without_choosing_worlds,
 )
@@ -17,6 +20,7 @@ from fedcohort.paper.claims.first_rounds import FirstRounds, compare_rounds, fir
 from fedcohort.paper.claims.group import Group
 from fedcohort.paper.claims.noise import RunNoise
 from fedcohort.paper.claims.verdicts import CLAIMS, judge, judge_paper, report_on, weakest
+from fedcohort.paper.results import Results
 from fedcohort.statistics import UNKNOWN_NOISE, Noise
 
 TASK = "cifar10"
@@ -503,6 +507,49 @@ def test_losses_of_worlds_that_chose_are_left_out():
     assert without_choosing_worlds(other).class_losses(
         Group("cifar10", "iid", 0.0), "random"
     ).keys() == {0, 1}
+
+
+def test_losses_count_of_finished_runs_that_have_them_of_both_classes():
+    # Worlds 0 to 2 count. The others: no losses, no loss of one of the two classes compared, not
+    # finished, finished before a due round, a loss without end.
+    losses = [(2.0, nan, 1.0), (2.1, 9.0, 1.0), (2.2, 9.0, 1.0)]
+    losses += [None, (nan, 9.0, 1.0), (2.0, 9.0, nan), (9.0, 9.0, 1.0), (nan,) * 3, (inf, 9.0, 1.0)]
+    runs = []
+    for seed, by_class in enumerate(losses):
+        played = 1 if seed == 6 else 2
+        run = result(accuracy=(0.5,) * played, rounds=2, first_seed=seed)
+        if by_class is not None:
+            run = replace(run, class_loss=np.array(by_class, np.float32))
+        runs.append(run)
+
+    evidence = our_evidence(Results(runs), {"rounds": 2})
+    assert evidence.class_losses(IID, "random").keys() == {0, 1, 2}
+    assert len(evidence.played(IID, "random")) == len(runs)
+    (check, *_) = (
+        check
+        for check in training.failing_clients_lose_more(evidence, "cifar10")
+        if check.description.startswith("random:") and check.supports
+    )
+    assert check.supports == pytest.approx({0: 1.0, 1: 1.1, 2: 1.2})
+
+    # The recomputation, which shares no code with the package, follows the same rule.
+    rows = []
+    for run in runs:
+        row = {name: getattr(run, name) for name in ("accuracy", "class_loss")}
+        row |= {"settings": run.config.as_dict(), "aggregation": "paper", "selector": "random"}
+        row |= {"partition": "iid", "mu": 0.0, "cohort": 20, "rounds": 2}
+        rows.append(row | {"seed": run.config.first_seed})
+    records = recompute_claims.Records(rows, {}, (0.45,))
+    supports, *_ = recompute_claims.supports_of(records, check.description)
+    assert supports == pytest.approx(check.supports)
+
+
+@pytest.mark.parametrize("mean", [-1.0, 1.0])
+def test_a_p_value_that_is_no_number_decides_nothing(mean):
+    check = Check("x", {0: mean, 1: mean}, "loss")
+    assert Decision(check, nan, inf).verdict == "cannot be told"
+    (found,) = decide([Check("x", {0: nan, 1: nan, 2: nan}, "loss")])
+    assert found.verdict == "cannot be told"
 
 
 def test_without_any_results_every_claim_is_not_run():

@@ -213,7 +213,7 @@ def test_the_world_that_chose_stands_apart_and_both_readings_are_shown():
             curve = np.full(2500, 0.5 + seed / 10)
             runs.append(result(config, curve, first_seed=seed, model=model))
     shown = report("table3", "Table III", "cifar10", Results(runs), {})
-    assert "chosen on 2026-11-16" in shown.preface[0]
+    assert "on 2026-11-15 and the network on 2026-11-16" in shown.preface[0]
     for reading in ("As printed", "Best-fitting"):
         chose_nothing = shown.tables[f"{reading}: iid, FedAvg, worlds that chose nothing"]
         row = next(row for row in chose_nothing if row["scheme"] == "Random")

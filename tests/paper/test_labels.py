@@ -1,3 +1,4 @@
+import numpy as np
 from made import result
 
 from fedcohort.paper.labels import describe_origin, format_amount
@@ -42,3 +43,15 @@ def test_halves_go_up_whether_or_not_the_number_below_is_even():
         "580",
     ]
     assert [format_amount(number, "final") for number in (0.66125, 0.66135)] == ["66.13", "66.14"]
+
+
+def test_halves_of_accuracies_go_up_though_no_float_holds_them():
+    # As doubles, and as the float32 in which records keep accuracies.
+    for count in range(5, 100_000, 10):
+        half = count / 100_000
+        expected = f"{(count + 5) // 10 / 100:.2f}"
+        assert format_amount(half, "final") == expected
+        assert format_amount(float(np.float32(half)), "final") == expected
+        assert format_amount(-half, "final") == f"{-(count // 10) / 100:.2f}"
+    below = [0.00144999, 0.66124993, 0.99994993]
+    assert [format_amount(number, "final") for number in below] == ["0.14", "66.12", "99.99"]

@@ -12,6 +12,7 @@ from made import TINY
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab import training
 from fedcohort.lab.archive import gather_results
+from fedcohort.lab.shards import Shard
 from fedcohort.paper import reproduce
 from fedcohort.paper.artefacts import ARTEFACTS
 
@@ -86,6 +87,58 @@ def test_runs_stop_at_a_round_and_a_later_call_goes_on_to_the_same_end():
     assert {len(run.accuracy) for run in again.results.runs} == {4}
     reproduce.run(["table3"], Path("run"), **TINY)
     assert same_runs("run", "whole")
+
+
+@pytest.mark.parametrize("rounds_before", [3, 7])
+def test_runs_that_were_begun_with_other_losses_are_refused(rounds_before):
+    reproduce.run(["table3"], Path("run"), stop_at=rounds_before, **TINY)
+    (settings,) = Path("run").glob("runs/*/settings.toml")
+    before = settings.read_bytes()
+    message = (
+        r"^losses_every must be that of the runs in run, 0, got 3; leave it out to go on with "
+        r"them, or choose another folder with --out$"
+    )
+    for names in (["table3"], ["figure4", "figure6"]):
+        with pytest.raises(ValueError, match=message):
+            reproduce.run(names, Path("run"), losses_every=3, **TINY)
+    with pytest.raises(ValueError, match=message):
+        reproduce.train_shard(["table3"], Path("run"), Shard(1, 2), losses_every=3, seeds=2, **TINY)
+    assert settings.read_bytes() == before
+    assert not Path("run/participation").exists()
+
+    # The same value goes on, and so do runs that nobody asked for before.
+    reproduce.run(["table3"], Path("run"), losses_every=0, **TINY)
+    reproduce.run(["table3"], Path("run"), losses_every=3, first_seed=1, **TINY)
+    runs = gather_results(Path("run"))
+    assert {run.config.losses_every for run in runs} == {0, 3}
+    assert all((run.class_loss is None) == (run.key.seed == 0) for run in runs)
+    with pytest.raises(ValueError, match=r"losses_every must be .* in run, 0 and 3, got 2; leave"):
+        reproduce.run(["table3"], Path("run"), losses_every=2, seeds=2, **TINY)
+
+
+def test_losses_go_on_with_the_same_value_and_without_one():
+    reproduce.run(["table3"], Path("run"), losses_every=2, stop_at=1, **TINY)
+    reproduce.run(["table3"], Path("run"), losses_every=2, stop_at=3, **TINY)
+    with pytest.raises(ValueError, match=r"losses_every must be .* in run, 2, got 5; leave"):
+        reproduce.run(["table3"], Path("run"), losses_every=5, **TINY)
+    done = reproduce.run(["table3"], Path("run"), **TINY)
+    assert all(run.finished and run.class_loss is not None for run in done.results.runs)
+    reproduce.run(["table3"], Path("run"), losses_every=2, **TINY)
+    (folder,) = parts("run")
+    by_class = run_folder.load_records(folder)["class_loss"]
+    is_recorded = np.isfinite(by_class).all(axis=(1, 2))
+    assert is_recorded.tolist() == [False, True, False, True, False, True, True]
+
+
+def test_other_losses_are_refused_in_one_line(call):
+    small = ("--dataset", "digits", "--rounds", 1, "--selectors", "random")
+    small += ("--partitions", "iid", "--mus", 0, "--out", "run")
+    assert call("table3", *small)[0] == 0
+    code, out, err = call("table3", *small, "--losses-every", 1)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: losses_every must be that of the runs in run, 0, got 1; ")
+    assert err.count("\n") == 1
+    assert call("table3", *small)[0] == 0
 
 
 def test_independent_draws_are_trained_on_request_and_shown_where_they_were():

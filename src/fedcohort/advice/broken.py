@@ -58,5 +58,5 @@ def common_reasons(rows: Iterable[Mapping[str, object]]) -> dict[str, str]:
     reasons = {}
     for client, of_client in counts.items():
         reason = of_client.most_common(1)[0][0][:LONGEST_REASON]
-        reasons[client] = "".join(letter if letter.isprintable() else " " for letter in reason)
+        reasons[client] = printable(" ".join(reason.split()))
     return reasons

@@ -35,7 +35,7 @@ class Sentence:
 
 
 def printable(text: str) -> str:
-    r"""Return a name of a log with "?" for each character that is not printed.
+    r"""Return a text of a log, such as a name, with "?" for each character that is not printed.
 
     Control characters could command a terminal.
 

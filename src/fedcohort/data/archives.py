@@ -4,11 +4,15 @@ import gzip
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 Files = dict[str, bytes]
 GZIP_MAGIC = b"\x1f\x8b"
+XZ_MAGIC = b"\xfd7zXZ\0"
+GZIP_FORMAT = 31  # what zlib calls a gzip stream with its checksum
 BLOCK = 2**20  # bytes that are read at once
 
 
@@ -61,6 +65,8 @@ def read_archive(path: Path, names: tuple[str, ...]) -> Files:
     try:
         read = _read_zip if zipfile.is_zipfile(path) else _read_tar
         members = read(path, wanted)
+    except MemoryError:  # says nothing about the archive
+        raise
     except Exception as error:  # The readers of zip, tar and each compression raise many kinds.
         reason = str(error) or type(error).__name__
         raise ValueError(f"{path} is damaged or truncated: {reason}") from None
@@ -112,6 +118,38 @@ def _read_tar(path: Path, wanted: Mapping[str, str]) -> Files:
                 members[name] = content.read()
         # The checksum of a compressed archive is compared at its end, behind all members.
         assert archive.fileobj is not None
-        while archive.fileobj.read(BLOCK):
-            pass
+        try:
+            while archive.fileobj.read(BLOCK):
+                pass
+        except (gzip.BadGzipFile, EOFError):
+            if not _is_whole(path):
+                raise
     return members
+
+
+def _is_whole(path: Path) -> bool:
+    """Return whether the gzip or xz streams of a file are whole, whatever bytes follow them.
+
+    Readers take some bytes behind the last stream for a torn one: in .gz all but zeros, in .xz
+    zeros.
+    """
+    import lzma  # Imported here, not at the top: some builds of Python lack it.
+
+    decompressors: dict[bytes, Callable[[], Any]] = {
+        GZIP_MAGIC: partial(zlib.decompressobj, GZIP_FORMAT),
+        XZ_MAGIC: lzma.LZMADecompressor,
+    }
+    is_whole = False
+    with path.open("rb") as file:
+        data = file.read(BLOCK)
+        magic = GZIP_MAGIC if is_gzipped(data) else XZ_MAGIC
+        while data.startswith(magic):
+            stream = decompressors[magic]()
+            while data and not stream.eof:
+                try:
+                    stream.decompress(data)
+                except (zlib.error, lzma.LZMAError):
+                    return False
+                data = stream.unused_data + file.read(BLOCK)
+            is_whole = bool(stream.eof)
+    return is_whole

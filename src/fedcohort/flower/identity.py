@@ -20,6 +20,7 @@ from flwr.app import Error, Message, MessageType, RecordDict
 from flwr.serverapp import Grid
 
 from fedcohort.flower.client import IDENTITY
+from fedcohort.flower.departures import Departures
 from fedcohort.flower.flwr_internals import CRASHED, NOT_LOADED, UNDELIVERED, is_over_network
 from fedcohort.flower.node_answers import compare_clocks, name_in, properties_in
 from fedcohort.flower.puller import Puller
@@ -37,7 +38,6 @@ CLOSING = 5.0  # that the end of a run waits for open queries
 
 MOST_DOWNLOADS = 2  # threads that download answers at the same time
 MOST_LINES = 10  # about single nodes; more at once become one line
-MOST_GONE = 1000  # nodes that have left and are remembered; each restart makes another one
 ASK_AGAIN = (*UNDELIVERED, NOT_LOADED, CRASHED)  # errors after which a node is asked again
 
 
@@ -73,7 +73,7 @@ class NodeNames:
         self._silences: dict[int, int] = {}  # by node, how often it did not answer
         self._ask_again_at: dict[int, float] = {}  # by silent node
         self._silent_nodes: list[int] = []  # that were not yet warned of
-        self._gone: dict[int, None] = {}  # nodes that have left, the first to leave first
+        self._departures = Departures()
         self._puller: Puller | None = None
         self._workers = Workers(1)
         self._downloaders = Workers(MOST_DOWNLOADS)
@@ -137,14 +137,8 @@ class NodeNames:
         """Forget the nodes that left first. One of them that comes back is asked again."""
         memories: list[dict[int, Any]] = [self.names, self.properties]
         memories += [self._silences, self._ask_again_at]
-        for node in self._gone.keys() & nodes.keys():
-            del self._gone[node]  # it has come back
         known: set[int] = set().union(*memories)
-        for node in sorted(known - nodes.keys() - self._gone.keys()):
-            self._gone[node] = None
-
-        for node in list(self._gone)[:-MOST_GONE]:
-            del self._gone[node]
+        for node in self._departures.take_oldest(known, nodes):
             for memory in memories:
                 memory.pop(node, None)
 

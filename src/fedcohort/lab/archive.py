@@ -157,8 +157,8 @@ def gather_results(
 ) -> list[Result]:
     """Return all results under folders, from comparisons and from results files.
 
-    If a run is there twice, the longer one is returned; of two equally long ones that which
-    recorded losses of clients, or the first.
+    If a run is there twice, the longer one is returned; of two equally long ones that with more
+    kinds of records, losses of clients and official accuracies, or the first.
 
     Args:
         *folders: Folders; those that do not exist hold nothing.
@@ -189,8 +189,8 @@ def gather_results(
 def merge_results(*groups: Iterable[Result], target: Path) -> list[Result]:
     """Return the results of several groups as one list, each run once.
 
-    If a run is there twice, the longer one is returned; of two equally long ones that which
-    recorded losses of clients, or the first.
+    If a run is there twice, the longer one is returned; of two equally long ones that with more
+    kinds of records, losses of clients and official accuracies, or the first.
 
     Args:
         *groups: Results.
@@ -215,9 +215,17 @@ def add_result(results: dict[str, Result], result: Result) -> None:
         results[key] = result
 
 
-def _amount(result: Result) -> tuple[int, bool]:
-    """Return how much a result holds: its rounds, and then whether losses were recorded."""
-    return len(result.accuracy), result.class_loss is not None
+def _amount(result: Result) -> tuple[int, int]:
+    """Return how much a result holds: its rounds, and then how many kinds of further records.
+
+    These are losses of clients and accuracies on the official test set. Losses are all nan if no
+    round was due, and then nothing was recorded.
+    """
+    kinds = 0
+    for values in (result.class_loss, result.official):
+        if values is not None and np.isfinite(values).any():
+            kinds += 1
+    return len(result.accuracy), kinds
 
 
 def _check_same_samples(result: Result, digests: dict[str, str], path: Path) -> None:

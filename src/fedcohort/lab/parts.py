@@ -107,10 +107,10 @@ def unfinished_parts(
         config: The comparison. The parts are computed on its device and with its options.
         parts: The settings of all parts, by folder.
     """
-    wanted = _identities(config)
+    wanted = identities(config)
     unfinished = []
     for folder, part in sorted(parts.items()):
-        if not _identities(part) <= wanted:
+        if not identities(part) <= wanted:
             continue
         state = run_folder.load_comparison_checkpoint(folder)
         if state is not None and state["round"] < part.rounds:
@@ -119,5 +119,6 @@ def unfinished_parts(
     return unfinished
 
 
-def _identities(config: ComparisonConfig) -> set[str]:
+def identities(config: ComparisonConfig) -> set[str]:
+    """Return the identities of all runs of a comparison."""
     return {identity(single_run(config, key)) for key in run_keys(config)}

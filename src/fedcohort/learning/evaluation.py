@@ -252,7 +252,7 @@ class Evaluator:
 
     def _gather(self, samples: Ints) -> tuple[Tensor, Tensor]:
         """Return inputs and labels of the samples, ready for the forward pass."""
-        indices = upload(samples, self.x.device)
+        indices = upload(samples.astype(np.int64, copy=False), self.x.device)  # bytes are a mask
         return fast_layout(self.x[indices].to(self._dtype)), self.y[indices]
 
     def _num_batches(self, num_samples: int) -> int:

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from fedcohort.arrays import Ints
 from fedcohort.checks import check_array
 from fedcohort.learning.models import check_no_batch_statistics
 from fedcohort.learning.run import Run
@@ -36,11 +37,18 @@ def check_inputs(modules: Sequence[nn.Module], x: Tensor, y: Tensor, runs: Seque
             raise ValueError(
                 f"runs must have as many clients each, {num_clients}, got {len(run.train)}"
             )
-        for name, samples in (("train", np.concatenate(run.train)), ("test", run.test)):
-            kind = np.asarray(samples).dtype
-            if kind.kind not in "iu":
-                raise ValueError(f"{name} must be whole numbers, positions of samples, got {kind}")
-            check_array(name, samples, (len(samples),), 0, len(y) - 1)
+        _check_positions("train", run.train, len(y))
+        _check_positions("test", [run.test], len(y))
+
+
+def _check_positions(name: str, parts: Sequence[Ints], num_samples: int) -> None:
+    """Check positions of samples; each part may be of another type of whole numbers."""
+    for part in parts:
+        kind = np.asarray(part).dtype
+        if kind.kind not in "iu":
+            raise ValueError(f"{name} must be whole numbers, positions of samples, got {kind}")
+    samples = np.concatenate(parts)  # of several types together these may be float64
+    check_array(name, samples, (len(samples),), 0, num_samples - 1)
 
 
 def _check_modules(modules: Sequence[nn.Module]) -> None:

@@ -206,11 +206,15 @@ def _difference(runs: list[Result], first: list[Result]) -> str:
 
 
 def with_participation(rows: Rows, variants: Variants) -> Rows:
-    """Add to rows of variants how many updates arrived, and how evenly clients were asked."""
+    """Add to rows of variants how many updates arrived, and how evenly clients were asked.
+
+    Only finished runs count: both numbers change with the rounds played.
+    """
     extended = []
     for row, runs in zip(rows, variants.values(), strict=True):
-        ratios = [run.valid.sum() / run.counts.sum() for run in runs]
-        fairness = [jain(run.counts) for run in runs]
+        finished = [run for run in runs if run.finished]
+        ratios = [run.valid.sum() / run.counts.sum() for run in finished]
+        fairness = [jain(run.counts) for run in finished]
         extended.append(
             row
             | {

@@ -10,6 +10,7 @@ from fedcohort.paper.cells import Cells, Quantity
 from fedcohort.paper.setting import INDEPENDENT_DRAWS
 
 NON_IID = "non-iid"  # the paper's word for our partition `primary-label`
+FLOAT32_ERROR = 6e-8  # a float32 may differ from what it stands for by this part of itself
 PARTITION_LABELS = {
     "primary-label": NON_IID,
     INDEPENDENT_DRAWS: "non-iid by independent draws",
@@ -48,12 +49,16 @@ def format_amount(number: float, quantity: Quantity) -> str:
 def rounded(number: float, quantity: Quantity) -> float:
     """Return a number as `format_amount` writes it; halves, such as means of two, go up.
 
+    Hardly any half of an accuracy is a float. So numbers that differ from one by no more than
+    the float32 of the records may are halves, too.
+
     Examples:
-        >>> rounded(580.5, 0.45), rounded(0.66125, "final")
-        (581.0, 0.6613)
+        >>> rounded(580.5, 0.45), rounded(0.66125, "final"), rounded(0.00145, "final")
+        (581.0, 0.6613, 0.0015)
     """
     scale = 10_000 if isinstance(quantity, str) else 1
-    return floor(number * scale + 0.5) / scale
+    scaled = number * scale
+    return floor(scaled + FLOAT32_ERROR * abs(scaled) + 0.5) / scale
 
 
 def heading(quantity: Quantity) -> str:

@@ -22,6 +22,7 @@ from fedcohort.lab.shards import Shard, shard_config
 from fedcohort.lab.simulation import Progress, Simulation
 from fedcohort.paper.artefacts import ARTEFACTS
 from fedcohort.paper.request import (
+    check_losses_every,
     check_request,
     check_trained,
     choose,
@@ -98,6 +99,7 @@ def run(
     if workers is not None:
         check_trained(trained, chosen, workers.name, workers)
     overrides = check_request(chosen, out, overrides)
+    check_losses_every(trained, overrides, out, data)
     simulations = _simulate(chosen, out, overrides, overwrite, on_progress)
 
     if not trained:
@@ -171,6 +173,7 @@ def train_shard(
     check_trained(trained, chosen, "shard", shard)
     deadline = _check_limits(minutes, stop_at)
     overrides = check_request(chosen, out, overrides)
+    check_losses_every(trained, overrides, out, data)
 
     from fedcohort.lab.training import Training  # Imported here: only training needs PyTorch.
 

@@ -8,9 +8,12 @@ from fedcohort.checks import check_choice
 from fedcohort.data import load
 from fedcohort.lab.folder import check_out, has_comparison, has_flower_run, has_simulation
 from fedcohort.lab.named_parts import is_own_data
+from fedcohort.lab.parts import identities
+from fedcohort.lab.result import identity
 from fedcohort.paper.artefacts import ARTEFACTS
 from fedcohort.paper.setting import SUBSETS, TASKS, Overrides, check_overrides, fields_for
 from fedcohort.paper.simulations import check_simulation_overrides
+from fedcohort.reports.words import listed
 
 if TYPE_CHECKING:
     from fedcohort.lab.training import Training
@@ -67,6 +70,47 @@ def check_home(out: Path) -> None:
         raise ValueError(
             f"out must not hold a run of compare, simulate or Flower, got {out}; "
             "choose another with --out"
+        )
+
+
+def check_losses_every(
+    trained: Sequence[str], overrides: Overrides, out: Path, data: Path | None
+) -> None:
+    """Refuse a losses_every that runs in the folder were not begun with.
+
+    Finished runs are only reported, and others go on with the records that they began with, so
+    another value would change nothing.
+
+    Args:
+        trained: The artefacts that are trained.
+        overrides: Fields of the config that the user changed.
+        out: Folder of the runs; it need not exist.
+        data: Folder with data sets.
+
+    Raises:
+        ValueError: If a run of these artefacts is there with another value.
+    """
+    if not trained or "losses_every" not in overrides:
+        return
+    from fedcohort.lab.training import Training  # Imported here: only training needs PyTorch.
+
+    training = Training(out, data)
+    suitable = with_suitable_fields(overrides, training)
+    wanted = set()
+    for name in trained:
+        for config in training_configs(name, suitable):
+            wanted |= identities(config)
+    found = set()
+    for run in training.results:
+        if identity(run.config) in wanted:
+            found.add(run.config.losses_every)
+
+    asked = overrides["losses_every"]
+    if found - {asked}:
+        values = listed([str(value) for value in sorted(found)])
+        raise ValueError(
+            f"losses_every must be that of the runs in {out}, {values}, got {asked}; "
+            "leave it out to go on with them, or choose another folder with --out"
         )
 
 

@@ -18,7 +18,7 @@ RESULTS_SUFFIXES = (".parquet", ".npz")
 
 def has_reproduction(folder: Path, artefacts: Collection[str] = ()) -> bool:
     """Return whether a folder holds something that was reproduced."""
-    if (folder / REQUEST).exists() or any(folder.glob(f"{PARTS}-*")):
+    if (folder / REQUEST).exists() or any(map(_is_exported, folder.glob(f"{PARTS}-*"))):
         return True
     if any((folder / name).is_dir() for name in artefacts):
         return True
@@ -58,6 +58,11 @@ def find_results(folder: Path) -> Iterator[Path]:
 def results_path(folder: Path, dataset: str, suffix: str) -> Path:
     """Return the path of the compact results of all runs on one data set."""
     return folder / f"{PARTS}-{dataset}{suffix}"
+
+
+def _is_exported(path: Path) -> bool:
+    """Return whether a path whose name begins like that of results is a file of results."""
+    return path.suffix in RESULTS_SUFFIXES and path.is_file()
 
 
 def write_exported(folder: Path, exported: Mapping[str, Any]) -> None:

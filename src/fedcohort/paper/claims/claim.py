@@ -119,9 +119,9 @@ class Decision:
         """Holds, fails, cannot be told, not reached, or not run."""
         if not self.check.supports:
             return NOT_REACHED if self.check.was_run else NOT_RUN
-        if self.p_value >= LEVEL:
-            return UNKNOWN
-        return "holds" if self.check.ratio > 0 else "fails"
+        if self.p_value < LEVEL:  # a p that is no number decides nothing
+            return "holds" if self.check.ratio > 0 else "fails"
+        return UNKNOWN
 
 
 def decide(checks: Sequence[Check]) -> list[Decision]:

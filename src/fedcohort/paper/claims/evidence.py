@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeGuard
 
 import numpy as np
 
@@ -86,7 +87,8 @@ class Evidence:
         datasets: The data set that was played for each task.
         labels: What a ground is called if it was not played as in the paper.
         left_out: Notes on the runs that are not used.
-        class_losses: Loss of each class of clients in the trained runs that recorded it.
+        class_losses: Loss of each class of clients in the finished runs that recorded it of the
+            first class and the last. The mean of other runs is one of early rounds.
     """
 
     trained: TrainedValues
@@ -186,7 +188,7 @@ def our_evidence(results: Results, overrides: Overrides) -> Evidence:
     def class_losses(group: Group, selector: str) -> dict[int, Floats]:
         losses = {}
         for run in runs_of(group, selector):
-            if run.class_loss is not None:
+            if run.finished and _has_both_losses(run.class_loss):
                 losses[run.config.first_seed] = run.class_loss
         return losses
 
@@ -223,6 +225,11 @@ def our_evidence(results: Results, overrides: Overrides) -> Evidence:
         left_out=left_out,
         class_losses=class_losses,
     )
+
+
+def _has_both_losses(class_loss: Floats | None) -> TypeGuard[Floats]:
+    """Return whether the losses of the first class and of the last are known and finite."""
+    return class_loss is not None and bool(np.isfinite(class_loss[[0, -1]]).all())
 
 
 def _participation(
