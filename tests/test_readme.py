@@ -94,14 +94,17 @@ def test_the_table_of_speed_ups_is_that_of_the_committed_results():
 
 
 def test_the_speed_ups_on_cifar10_are_at_most_those_of_the_committed_results():
-    largest: dict[str, float] = {}
-    with (RESULTS / "cifar10/cifar-cnn-pool3/server_step/speed_up.csv").open() as file:
-        for row in csv.DictReader(file):
-            ratio = math.exp(float(row["log ratio"]))
-            largest[row["rule"]] = max(ratio, largest.get(row["rule"], 0.0))
+    largest = 0.0
+    seeds = set()
+    for network in ("cifar-cnn-pool3", "cifar-cnn-pool3-ceil-float32"):
+        with (RESULTS / f"cifar10/{network}/server_step/speed_up.csv").open() as file:
+            for row in csv.DictReader(file):
+                if row["rule"] == "equalised":
+                    largest = max(largest, math.exp(float(row["log ratio"])))
+                    seeds.add(row["seed"])
 
-    equal, whole = f"{largest['equalised']:.2f}×", f"{largest['normalised']:.2f}×"
-    words = f"equal steps leave at most {equal} and whole steps at most {whole}"
+    assert len(seeds) == 2
+    words = f"(two seeds) equal steps leave at most {largest:.2f}×"
     assert words in " ".join(README.read_text().split())
 
 
@@ -151,13 +154,11 @@ def test_the_picture_is_drawn_again_with_the_numbers_of_its_captions(tmp_path):
             assert f"{name.split()[0].lower()}: {number} of 20" in done.stdout, page
 
 
-def test_the_study_has_as_many_combinations_and_worlds_as_the_readme_says():
+def test_the_study_has_as_many_worlds_as_the_readme_says():
     with (RESULTS / "study/runs.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    combinations = {(row["selector"], row["rule"]) for row in rows}
-    worlds = {row["world"] for row in rows}
+        worlds = {row["world"] for row in csv.DictReader(file)}
     assert len(worlds) == 4
-    assert f"[{len(combinations)} combinations in four worlds]" in README.read_text()
+    assert "[four kinds of failure](results/what-helps.md)" in " ".join(README.read_text().split())
 
 
 def test_files_the_readme_points_to_exist():
