@@ -120,6 +120,12 @@ def test_students_t_of_the_recomputation_is_that_of_printed_tables():
         ("cifar10/cifar-cnn-pool3/figure7/figure7.csv", "cifar10", BEFORE, False),
         ("cifar10/cifar-cnn-pool3/server_step/server_step.csv", "cifar10", BEFORE, False),
         (
+            "cifar10/cifar-cnn-pool3-ceil-float32/server_step/server_step.csv",
+            "cifar10",
+            CIFAR | {"model": "cifar-cnn-pool3-ceil", "precision": "float32"},
+            False,
+        ),
+        (
             "digits/mlp/server_step/server_step.csv",
             "digits",
             DIGITS | {"cohort": 20, "mus": [0.0]},
