@@ -1,4 +1,4 @@
-"""Which of two networks comes nearer to the paper, in the worlds that both were trained in.
+"""Which of two networks comes nearer to the paper, in worlds that both were trained in.
 
 Worlds differ, so two networks are compared where they met the same ones: cell by cell, in the
 worlds in which both have a value.
