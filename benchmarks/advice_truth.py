@@ -371,6 +371,7 @@ def write_record(lines: list[str], first: int, logs: int, replays: int) -> None:
     seeds = f"--first {first} --logs {logs} --replays {replays}"
     command = f"python benchmarks/advice_truth.py {seeds} --record"
     versions = describe_environment()
+    del versions["machine"]  # the counts do not depend on it
     commit = versions.pop("commit")
     named = ", ".join(f"{name} {number}" for name, number in versions.items())
     origin = f"Date: {date.today()}. Commit: {commit}. Versions: {named}."
