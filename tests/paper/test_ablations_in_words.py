@@ -1,4 +1,4 @@
-"""What results/other-data.md says of the ablations on digits is true of the records."""
+"""What results/other-data.md says of single differences on digits is true of the records."""
 
 import math
 from pathlib import Path
@@ -75,3 +75,37 @@ def test_the_differences_are_those_of_the_report(of_candidates, of_samplers):
     for differences in (*of_candidates.values(), *of_samplers.values()):
         error = differences.std(ddof=1) / math.sqrt(differences.size)
         assert f"| {differences.mean():+.2f} ± {error:.2f} |" in text
+
+
+def loss_differences(selector, partition):
+    """Return the loss of the class that fails most less that of the one that fails least."""
+    found = {}
+    for row in recompute.read_runs(RESULTS / "runs-digits.parquet"):
+        settings = row["settings"]
+        usual = (row["mu"], row["cohort"], settings["sampler"]) == (0.0, 20, "successive")
+        dealt = settings["refill"] or partition == "iid"
+        is_of = (row["selector"], row["partition"]) == (selector, partition)
+        papers = row["aggregation"] == "paper" and settings["candidates"] is None
+        if usual and dealt and is_of and papers and row["class_loss"] is not None:
+            found[row["seed"]] = row["class_loss"][0] - row["class_loss"][-1]
+    assert sorted(found) == list(range(10))
+    return np.array([found[seed] for seed in range(10)])
+
+
+def test_fedavg_alone_shows_higher_losses_under_two_more_schemes():
+    schemes = ("e3cs-0", "e3cs-0.5", "e3cs-0.8", "e3cs-inc", "fedcs", "random", "pow-d")
+    p_values = {}
+    for partition in ("iid", "primary-label"):
+        for selector in schemes:
+            differences = loss_differences(selector, partition)
+            assert differences.mean() > 0
+            p_values[selector, partition] = paired_p(differences)
+
+    significant = set()
+    for step, key in enumerate(sorted(p_values, key=p_values.get)):  # Holm's steps
+        if (len(p_values) - step) * p_values[key] >= 0.05:
+            break
+        significant.add(key)
+    iid = {selector for selector, partition in significant if partition == "iid"}
+    assert iid == {"fedcs", "e3cs-0", "e3cs-0.5", "e3cs-inc", "e3cs-0.8"}
+    assert len(significant) == len(iid) + len(schemes)  # and under all of them on non-iid data
