@@ -159,7 +159,7 @@ def facts() -> dict[str, str]:
 
 def write() -> str:
     """Return the report: the cells of Table III, and one table for each data set."""
-    parts = ["# Records", "", "Printed by `python scripts/list_runs.py`. A world is a seed.", ""]
+    parts = ["# Records", "", "Written by `python scripts/list_runs.py`. A world is a seed.", ""]
     head = (*COLUMNS, "rounds played", "schemes", "worlds", "runs")
     rows = parquet.read_table(RESULTS / "runs-cifar10.parquet").to_pylist()
     parts += [f"## {CELLS}", "", *cell_lines(rows), ""]

@@ -10,7 +10,8 @@ SETTINGS = {
     # Settings of the paper and of simulations, Fact 4, and the days on which readings were chosen.
     "DEVIATIONS.md": "4, 8, 20, 400, 2,500, 5,000, 10,000, 2026-11-15, 2026-11-16",
     "results/README.md": "45, 2026-11-15, 2026-11-16",
-    "results/claims.md": "2026-11-18, 2026-11-19",
+    # Days, the round T/4, and bounds whose effects tests/paper/test_bounds.py compares.
+    "results/claims.md": "200, 625, 2026-11-18, 2026-11-19",
     "results/cohort-size.md": "0",  # a world
     "results/cost.md": "625",  # a quarter of the rounds, where E3CS-inc begins to differ
     "results/other-data.md": "500",
@@ -26,7 +27,7 @@ SETTINGS = {
 # Other pages: numbers with a unit, with a point, or "of" another. None is a measurement.
 NOT_MEASURED = {
     # tests/test_readme.py compares the caption, the speed-ups on CIFAR-10 and all tables.
-    "README.md": "10 seeds, 20 seeds, 100 of 600, 13.7 of 20, 9.5, 0.5, 1.04×, "
+    "README.md": "10 seeds, 20 seeds, 100 of 600, 13.7 of 20, 9.5, 0.5, 1.04×, 1.14×, "
     "45 %, 90 %, 2,500 rounds",
     "CHANGELOG.md": "5 %, 95 %",
     # How often replies are looked for, what was trained, and the version of pfl.

@@ -106,7 +106,7 @@ def report(results: Results, overrides: Overrides) -> Report:
         "Random's mean share of arrived clients.",
         "Speed-ups are geometric means over the seeds that all rules have, ± standard error. "
         "(2 of 3): in the third seed, Random or the scheme has not reached the accuracy.",
-        "left: log of the speed-up with equal steps divided by log of the speed-up with the "
+        "left: log of the speed-up under another rule divided by log of the speed-up with the "
         "paper's rule. 0 %: all of the speed-up came from the step.",
     ]
     return Report(
@@ -151,7 +151,7 @@ def _ratio_rows(partition: str, selector: str, by_rule: Mapping[str, LogRatios])
 
 
 def speed_up_row(selector: str, by_rule: Mapping[str, LogRatios]) -> dict[str, Any]:
-    """Return a scheme's speed-up under each rule, and the part that equal steps leave.
+    """Return a scheme's speed-up under each rule, and the part that the other rules leave.
 
     Only seeds that all rules with runs have are counted.
     """
@@ -162,7 +162,8 @@ def speed_up_row(selector: str, by_rule: Mapping[str, LogRatios]) -> dict[str, A
         row[rule] = reached.as_ratio()
         if reached.runs < len(ratios):
             row[rule] += f" ({reached.runs} of {len(ratios)})"
-    row["left"] = _part_left(by_rule["paper"], by_rule["equalised"])
+    for rule in ("normalised", "equalised"):
+        row[f"left, {rule}"] = _part_left(by_rule["paper"], by_rule[rule])
     return row
 
 
@@ -177,16 +178,16 @@ def _of_shared_seeds(by_rule: Mapping[str, LogRatios]) -> dict[str, dict[int, fl
     return of_shared
 
 
-def _part_left(paper: LogRatios, equalised: LogRatios) -> str:
-    """Return the part of the speed-up that equal steps leave; "-" if there was none."""
+def _part_left(paper: LogRatios, other: LogRatios) -> str:
+    """Return the part of the speed-up that another rule leaves; "-" if there was none."""
     both = []
     for seed in paper:
-        if not isnan(paper[seed]) and not isnan(equalised.get(seed, nan)):
+        if not isnan(paper[seed]) and not isnan(other.get(seed, nan)):
             both.append(seed)
     if not both:
         return "-"
     whole = estimate([paper[seed] for seed in both]).mean
-    part = estimate([equalised[seed] for seed in both]).mean
+    part = estimate([other[seed] for seed in both]).mean
     if whole <= log(1.05):
         return "-"
     return f"{100 * part / whole:.0f} %"

@@ -58,9 +58,9 @@ class Participation:
             counts=self.counts[kept],
         )
 
-    def success_ratio(self, cohort: int, first_round: int = 0) -> dict[int, float]:
+    def success_ratio(self, cohort: int) -> dict[int, float]:
         """Return the share of the updates asked for that arrived, by seed."""
-        ratios = self.successes[:, first_round:].mean(axis=-1) / cohort
+        ratios = self.successes.mean(axis=-1) / cohort
         return dict(zip(self.seeds, ratios.tolist(), strict=True))
 
     def fairness(self, clients: Ints | None = None) -> dict[int, float]:
