@@ -44,14 +44,14 @@ class Reading:
 
 
 def readings_of(task: str, model: str, overrides: Overrides) -> list[Reading]:
-    """Return the readings that a table shows: both, unless the user names a network or data.
+    """Return the readings that a table shows: both, unless a network or other data are named.
 
     Args:
         task: A name in TASKS.
         model: The network of the task's config.
         overrides: Fields of the config that the user changed.
     """
-    if task != TASK or "model" in overrides or "dataset" in overrides:
+    if task != TASK or "model" in overrides or overrides.get("dataset", TASK) != TASK:
         return [Reading(model, "")]
     return [Reading(name, words) for name, words in NAMES.items()]
 

@@ -11,7 +11,13 @@ from fedcohort.lab.named_parts import is_own_data
 from fedcohort.lab.parts import identities
 from fedcohort.lab.result import identity
 from fedcohort.paper.artefacts import ARTEFACTS
-from fedcohort.paper.setting import SUBSETS, TASKS, Overrides, check_overrides, fields_for
+from fedcohort.paper.setting import (
+    SUBSETS,
+    Overrides,
+    check_overrides,
+    fields_for,
+    has_papers_data,
+)
 from fedcohort.paper.simulations import check_simulation_overrides
 from fedcohort.reports.words import listed
 
@@ -152,13 +158,10 @@ def training_configs(name: str, overrides: Overrides) -> list[Any]:
 
 
 def with_suitable_fields(overrides: Overrides, training: "Training") -> dict[str, Any]:
-    """Add a model and a size that suit a data set other than the paper's for this task."""
-    if "dataset" not in overrides:
+    """Add a model and a size that suit a data set other than the paper's."""
+    if has_papers_data(overrides):
         return dict(overrides)
     dataset = training.dataset(overrides["dataset"])
     if dataset is None:
         return dict(overrides)
-    task = TASKS.get(overrides["dataset"])
-    if task is None:
-        return fields_for(dataset, overrides.get("clients", 100)) | dict(overrides)
-    return {"model": task["model"]} | dict(overrides)
+    return fields_for(dataset, overrides.get("clients", 100)) | dict(overrides)

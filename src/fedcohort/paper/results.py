@@ -11,7 +11,7 @@ from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.result import Result
 from fedcohort.lab.simulation import Simulation
 from fedcohort.paper.cells import VARIANT_FIELDS, Cells, collect_cells
-from fedcohort.paper.setting import Overrides
+from fedcohort.paper.setting import Overrides, has_papers_data
 from fedcohort.paper.simulations import SimulationSpec
 from fedcohort.reports.report import Report
 
@@ -88,10 +88,10 @@ def read_results(source: Path, overrides: Overrides) -> Results:
 def exact_fields(overrides: Overrides) -> set[str]:
     """Return the variant fields that must be as asked.
 
-    These are the fields that the user gave and, on the paper's own data, the paper's model
-    and number of samples.
+    These are the fields that the user gave and, on the paper's own data, named or not, the
+    paper's model and number of samples.
     """
     exact = {name for name in VARIANT_FIELDS if name in overrides}
-    if "dataset" not in overrides:
+    if has_papers_data(overrides):
         exact |= {"model", "samples_per_client"}
     return exact

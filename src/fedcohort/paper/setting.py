@@ -56,7 +56,7 @@ def task_config(task: str, overrides: Overrides, **fixed: Any) -> ComparisonConf
     Returns:
         The config, or None if a subset has no value in common with the artefact's.
     """
-    values = _paper_values(task) | fixed
+    values = _paper_values(task, overrides) | fixed
     for name, value in overrides.items():
         if name in SUBSETS:
             values[name] = tuple(part for part in values[name] if part in value)
@@ -77,7 +77,8 @@ def full_config(task: str, overrides: Overrides, **fixed: Any) -> ComparisonConf
         overrides: Fields that the user changed; those in SUBSETS are ignored.
         **fixed: Fields that the artefact itself decides.
     """
-    return ComparisonConfig.from_dict(_paper_values(task) | without_subsets(overrides) | fixed)
+    values = _paper_values(task, overrides) | without_subsets(overrides) | fixed
+    return ComparisonConfig.from_dict(values)
 
 
 def without_subsets(overrides: Overrides) -> dict[str, Any]:
@@ -85,8 +86,18 @@ def without_subsets(overrides: Overrides) -> dict[str, Any]:
     return {name: value for name, value in overrides.items() if name not in SUBSETS}
 
 
-def _paper_values(task: str) -> dict[str, Any]:
-    return PAPER | {"dataset": task} | TASKS[task]
+def _paper_values(task: str, overrides: Overrides) -> dict[str, Any]:
+    """Return a task's values in the paper, with the network of the data set that is played."""
+    values = PAPER | {"dataset": task} | TASKS[task]
+    dataset = overrides.get("dataset", task)
+    if dataset in TASKS:
+        values["model"] = TASKS[dataset]["model"]  # not that of the other task's images
+    return values
+
+
+def has_papers_data(overrides: Overrides) -> bool:
+    """Return whether the data are the paper's: one of its data sets is named, or none."""
+    return overrides.get("dataset") in (None, *TASKS)
 
 
 def check_overrides(overrides: Overrides, names: Collection[str]) -> None:
