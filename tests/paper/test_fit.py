@@ -1,4 +1,4 @@
-from math import exp, inf, log, sqrt
+from math import exp, inf, isnan, log, sqrt
 
 import numpy as np
 import pytest
@@ -76,6 +76,39 @@ def test_scores_are_those_worked_by_hand():
     assert score(wide, in_logs=True).inside == 2
     assert score([(cell, Spread(0.0, 0)) for cell in cells], in_logs=True).inside is None
     assert score([(Cell(()), Spread(0.1, 3))], in_logs=True) is None
+
+
+def test_what_the_paper_says_beyond_our_rounds_is_not_scored():
+    spread = Spread(0.1, 10)
+    never = Cell((inf, inf), inf, rounds_played=400, seeds=(1, 2))  # ours might have come later
+    late = Cell((inf, inf), 515.0, rounds_played=400, seeds=(1, 2))
+    early = Cell((300.0, 310.0), 515.0, rounds_played=400, seeds=(1, 2))
+    for cell in (never, late, early):
+        assert score([(cell, spread)], in_logs=True) is None
+    within = Cell((inf, inf), 121.0, rounds_played=400, seeds=(1, 2))  # slower than the paper
+    found = score([(within, spread), (never, spread)], in_logs=True)
+    assert (found.cells, found.nevers, found.nevers_agree) == (1, 1, 0)
+
+
+def test_nevers_alone_have_no_deviation():
+    found = score([(Cell((inf,), inf, seeds=(1,)), Spread(0.0, 0))], in_logs=True)
+    assert isnan(found.median)
+    assert isnan(found.worst)
+    config = task_config("cifar10", {})
+    low = {("fedcs", "iid", "paper", 0.0): [result(config, np.full(2500, 0.1))]}
+    rounds, _ = score_rows(config, low, low)
+    assert (rounds["median"], rounds["worst"], rounds["never agrees"]) == ("-", "-", "1 of 3")
+
+
+def test_networks_are_not_compared_where_the_paper_is_beyond_our_rounds():
+    # Random, iid: the paper has 121, 251 and 515.
+    config = task_config("cifar10", {"rounds": 400})
+    key = ("random", "iid", "paper", 0.0)
+    networks = []
+    for name, first in (("a", 300), ("b", 350)):
+        curve = np.repeat([0.1, 0.7], [first - 1, 401 - first])
+        networks.append(Network(name, config, {key: [result(config, curve)]}))
+    assert [row["quantity"] for row in paired_rows(*networks)] == ["@45", "@55"]
 
 
 def test_rows_say_rounds_in_per_cent_and_accuracies_in_points():

@@ -6,7 +6,7 @@ the paper says "never", or one of our worlds never got there, only "never" on bo
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import inf, nan, sqrt
 from typing import Any
 
 import numpy as np
@@ -62,8 +62,8 @@ class Score:
 
     Attributes:
         cells: Cells that can be compared, those with a never too.
-        median: Median deviation of the cells without a never.
-        worst: Largest deviation of these.
+        median: Median deviation of the cells without a never; nan if there are none.
+        worst: Largest deviation of these; nan if there are none.
         inside: Cells inside the prediction interval of one more world; None without a spread.
         judged: Cells that can be inside: those with a spread, and those with a never.
         nevers: Cells with a never on either side.
@@ -108,8 +108,8 @@ def score(cells: Sequence[tuple[Cell, Spread]], in_logs: bool) -> Score | None:
         return None
     return Score(
         cells=len(sizes) + nevers,
-        median=float(np.median(sizes)) if sizes else 0.0,
-        worst=max(sizes, default=0.0),
+        median=float(np.median(sizes)) if sizes else nan,
+        worst=max(sizes, default=nan),
         inside=None if sizes and not intervals else inside + agree,
         judged=intervals + nevers,
         nevers=nevers,

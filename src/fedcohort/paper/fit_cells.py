@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import exp, inf, log
+from math import exp, inf, isnan, log
 
 import numpy as np
 
@@ -46,15 +46,23 @@ def deviation(cell: Cell, in_logs: bool) -> Deviation:
 
 
 def format_size(size: float, in_logs: bool) -> str:
-    """Write the size of a deviation: rounds in per cent, accuracies in points."""
+    """Write the size of a deviation: rounds in per cent, accuracies in points, nan as a dash."""
+    if isnan(size):
+        return "-"
     if in_logs:
         return f"{100 * (exp(size) - 1):.1f} %"
     return f"{100 * size:.2f} points"
 
 
 def is_scored(cell: Cell) -> bool:
-    """Return whether a cell has both values, ours of all its runs."""
-    return cell.paper is not None and bool(cell.values) and not cell.pending
+    """Return whether a cell has both values, ours of all its runs, and they can be compared.
+
+    Runs with fewer rounds than the paper's do not tell when they would have reached an accuracy
+    that the paper reached later, or never.
+    """
+    if cell.paper is None or cell.paper > cell.rounds_played:
+        return False
+    return bool(cell.values) and not cell.pending
 
 
 def has_never(cell: Cell) -> bool:

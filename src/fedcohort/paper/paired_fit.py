@@ -81,7 +81,9 @@ def _in_shared_worlds(
     for seed in values:
         if seed in others and max(values[seed], others[seed]) < inf:
             seeds.append(seed)
-    if first.paper is None or first.paper == inf or not seeds:
+    if first.paper is None or first.paper == inf or first.paper > first.rounds_played:
+        return None
+    if not seeds:
         return None
 
     def side(known: Mapping[int, float]) -> Deviation:

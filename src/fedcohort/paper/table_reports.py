@@ -85,7 +85,10 @@ def report(name: str, title: str, task: str, results: Results, overrides: Overri
         legends = [f"These are other data than those of the paper's {title}: no published values."]
     if config.dataset == task and config.rounds != published.ROUNDS[task]:
         rounds = published.ROUNDS[task]
-        legends.append(f"The paper plays {rounds} rounds: final accuracies are not compared.")
+        legends.append(
+            f"The paper plays {rounds} rounds: final accuracies are not compared, and no first "
+            "rounds beyond the fewer of its rounds and ours."
+        )
     if scores:
         legends.append(SCORES_LEGEND)
     if pairs:
