@@ -196,6 +196,15 @@ def test_a_run_that_did_not_get_there_adds_nothing_to_the_noise():
     assert training.noise_of(with_never, "cifar10", 0.45) == expected
 
 
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_runs_too_short_for_a_turn_are_judged(rounds):
+    # E3CS-inc turns before its first round, so it never is E3CS-0.
+    reached = trained(e3cs_0=(1.0, 1.0), e3cs_inc=(1.0, float(rounds)))
+    short = replace(reached, rounds=dict.fromkeys(reached.rounds, rounds))
+    degrees = training.noise_of(short, "cifar10", 0.45).others.degrees
+    assert bool(degrees) == (rounds > 1)
+
+
 def test_a_run_that_stopped_before_the_target_says_at_least_so_many_rounds():
     values = {"fedcs": {0: 40.0, 2: inf}, "random": {0: 30.0, 1: 20.0, 2: 90.0}}
     played = {"fedcs": {0: 60, 1: 60, 2: 100}, "random": {0: 60, 1: 60, 2: 100}}
@@ -247,6 +256,21 @@ def test_runs_that_do_not_tell_are_not_called_missing():
     assert row["verdict"] == "not reached"
     assert (row["hold"], row["fail"], row["cannot be told"]) == (0, 0, 0)
     assert (row["not reached"], row["not run"]) == (4, 8)
+
+
+def test_the_gap_on_cifar_needs_no_letters_that_were_run():
+    claim = CLAIM["wider gap on CIFAR-10"]
+    neither = trained(fedcs=(inf, inf), pow_d=(inf, inf))
+    both = replace(neither, datasets={task: task for task in neither.rounds})
+    assert judge(claim, "both tasks", both)[0] == "not reached"
+
+    def letters_are_missing(group, selector):
+        if group.task == "emnist-letters":
+            return {}
+        return both.played(group, selector)
+
+    alone = replace(both, played=letters_are_missing)
+    assert judge(claim, "both tasks", alone)[0] == "needs EMNIST-Letters"
 
 
 def test_bounds_are_decided_by_their_signs_alone():
