@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made import TINY
+from made import TINY, result
 
+from fedcohort.cli.pages import load_findings
 from fedcohort.lab import folder as run_folder
 from fedcohort.lab import training
-from fedcohort.lab.archive import gather_results
+from fedcohort.lab.archive import gather_results, save
 from fedcohort.lab.shards import Shard
 from fedcohort.paper import reproduce
 from fedcohort.paper.artefacts import ARTEFACTS
@@ -58,7 +59,7 @@ def test_everything_is_reproduced_at_a_small_scale_then_only_shown_then_shown_fr
     assert call("table3", "figure7", *args[1:], "--out", "run")[0] == 0
     assert {path: path.read_bytes() for path in Path("run").rglob("*.csv")} == before
     code, _, err = call(*args, "--from", "small", "--out", "again")
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, "--from shows all runs: --seeds chooses none.\n")
     again = {path.relative_to("again"): path.read_bytes() for path in Path("again").rglob("*.csv")}
     assert again == {path.relative_to("run"): content for path, content in before.items()}
 
@@ -337,12 +338,86 @@ def test_out_that_is_a_file_is_refused(call):
     assert "out must be a folder, got taken" in err
 
 
+def some_results(folder="some"):
+    """Write a run of another task, and return the folder."""
+    Path(folder).mkdir()
+    save(Path(folder) / "runs-mnist.npz", [result(accuracy=(0.1,), dataset="mnist")])
+    return folder
+
+
 def test_what_a_folder_does_not_hold_is_said(call):
-    Path("empty").mkdir()
-    code, out, _ = call("figure3", "table3", "--from", "empty", "--out", "shown")
+    some_results("some")
+    code, out, _ = call("figure3", "table3", "--from", "some", "--out", "shown")
     assert code == 0
-    assert "Not run: empty holds no results of it." in out
+    assert "Not run: some holds no results of it." in out
     assert "not run" in out
+
+
+@pytest.mark.parametrize("out", [(), ("--out", "shown")])
+def test_a_folder_without_results_is_refused_and_left_as_it_was(call, tmp_path, out):
+    Path("empty").mkdir()
+    Path("note.txt").write_text("mine")
+    for source, words in (
+        ("empty", "which holds none"),
+        ("missing", "which does not exist"),
+        ("note.txt", "which is a file"),
+    ):
+        code, printed, err = call("figure3", "table3", "--from", source, *out)
+        assert (code, printed) == (2, "")
+        assert err == f"error: from must be a folder of results, got {source}, {words}\n"
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["empty", "note.txt"]
+
+
+def test_the_page_of_a_reproduction_without_results_is_drawn_again(call, monkeypatch):
+    absent = ("table2", "--rounds", 5, "--seeds", 1, "--data", "none", "--out", "run")
+    assert call(*absent)[0] == 1
+    Path("run/report.html").unlink()
+    assert load_findings(Path("run")).settings["rounds"] == 5
+    code, _, err = call("table2", "--from", "run")
+    assert (code, err.count("which holds none")) == (2, 1)
+
+
+def test_out_is_checked_before_records_are_read(call, monkeypatch):
+    some_results("some")
+    Path("taken").write_text("mine")
+    monkeypatch.setattr(reproduce, "read_results", None)
+    code, _, err = call("table3", "--from", "some", "--out", "taken")
+    assert code == 2
+    assert "out must be a folder, got taken" in err
+
+
+def test_flags_that_choose_runs_to_train_choose_none_to_show(call):
+    small = ("--dataset", "digits", "--rounds", 1, "--partitions", "iid", "--mus", 0)
+    assert call("table3", *small, "--seeds", 2, "--selectors", "random", "--out", "run")[0] == 0
+    plain = call("table3", "--dataset", "digits", "--rounds", 1, "--from", "run", "--json")
+    assert (plain[0], plain[2]) == (0, "")
+    shown = call(
+        "table3",
+        *small,
+        "--seeds",
+        1,
+        "--first-seed",
+        7,
+        "--from",
+        "run",
+        "--out",
+        "shown",
+        "--json",
+    )
+    note = "--from shows all runs: --seeds, --first-seed, --partitions and --mus choose none.\n"
+    assert (shown[0], shown[2]) == (0, note)
+    for name in ("tables", "numbers"):
+        assert json.loads(shown[1])[name] == json.loads(plain[1])[name]
+    request = run_folder.read_request(Path("shown"))
+    assert request["changes"] == {"rounds": 1, "dataset": "digits"}
+    assert load_findings(Path("shown")).settings == request["changes"]
+
+    _, _, err = call("table3", *small[:4], "--seeds", 1, "--from", "run")
+    assert err == "--from shows all runs: --seeds chooses none.\n"
+    code, _, err = call("table3", *small[:4], "--selectors", "randm", "--from", "run")
+    assert (code, err.count("\n")) == (2, 1)
+    # The page of what was trained says which runs were asked for, when it is drawn again, too.
+    assert load_findings(Path("run")).settings["seeds"] == 2
 
 
 def test_records_with_a_gap_are_refused_not_shown_as_unfinished_for_ever():
@@ -499,7 +574,7 @@ def test_a_part_that_was_begun_is_not_said_not_to_be(monkeypatch):
 
 
 def test_never_and_not_published_are_told_apart_in_json(call):
-    code, out, _ = call("table3", "--from", ".", "--json")
+    code, out, _ = call("table3", "--from", some_results(), "--json")
     numbers = json.loads(out)["numbers"]
     paper = {
         (row["selector"], row["partition"], row["mu"], row["quantity"]): row["paper"]

@@ -7,6 +7,7 @@ import pytest
 
 from fedcohort.paper import participation, reproduce
 from fedcohort.paper.artefacts import ARTEFACTS
+from fedcohort.paper.export import export
 
 pytestmark = pytest.mark.usefixtures("scratch")
 SMALL = {"rounds": 4, "seeds": 2}
@@ -51,6 +52,28 @@ def test_other_settings_are_refused_before_anything_is_played(played):
     with pytest.raises(ValueError, match=r"results of other settings, got run.participation"):
         reproduce.run(["figure4"], Path("run"), rounds=5, seeds=2)
     assert played == [4]
+
+
+@pytest.mark.parametrize("exported", [False, True])
+def test_a_stored_simulation_of_other_settings_is_not_shown(exported):
+    names = [*BOTH, "regret", "claims"]
+    done = reproduce.run(names, Path("run"), **SMALL)
+    folder = "run"
+    if exported:  # the regret without its curves
+        export(done.results, Path("small"))
+        folder = "small"
+    same = reproduce.show(names, Path(folder), rounds=4, seeds=5, sampler="successive")
+    assert all(same.reports[name].tables for name in names)
+
+    other = reproduce.show(names, Path(folder), rounds=100, sampler="systematic").reports
+    asked = "rounds 4, asked 100; sampler successive, asked systematic"
+    for name in BOTH:
+        stored = Path(folder) / "participation"
+        assert other[name].notes == [f"Not run: {stored} holds {asked}."]
+        assert not other[name].tables
+    stored = Path(folder) / "regret"
+    assert other["regret"].notes == [f"Not run: {stored} holds rounds 4, asked 100."]
+    assert other["claims"].tables["Verdicts"]  # these name the rounds of what they judge
 
 
 @pytest.mark.parametrize("folders", [["figure3"], ["figure4"], ["figure3", "figure4"]])

@@ -55,6 +55,11 @@ def say(line: str) -> None:
     console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
+def warn(line: str) -> None:
+    """Print a line to stderr as it is."""
+    Console(stderr=True).print(line, markup=False, highlight=False, soft_wrap=True)
+
+
 def print_json(value: Mapping[str, Any]) -> None:
     """Print a table as JSON; nan becomes null, infinity the string "inf"."""
     print(json.dumps(_as_json(value), indent=2, ensure_ascii=False))

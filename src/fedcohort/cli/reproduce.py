@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedcohort.cli.console import print_json, progress_bars, say, show
+from fedcohort.cli.console import print_json, progress_bars, say, show, warn
 from fedcohort.cli.parse import parse_numbers, parse_words
 from fedcohort.cli.sharing import DEVICES, RAY, SHARD, check_unshared, read_sharing
 from fedcohort.paper.artefacts import ARTEFACTS
+from fedcohort.paper.setting import RUN_CHOICES, Overrides
+from fedcohort.reports.words import listed
 
 if TYPE_CHECKING:
     from fedcohort.lab.shards import Shard
@@ -162,8 +164,11 @@ def reproduce(
                 raise ValueError(
                     f"{name} must not be given with --from, which trains nothing, got {value}"
                 )
+        if out is not None:
+            check_home(out)  # before the records are read, which takes a while
         reproduction = library.show(names, source, **overrides)
         check_home(out or source)
+        _warn_of_choices(overrides)
     else:
         options: dict[str, Any] = {
             "data": data,
@@ -210,6 +215,14 @@ def reproduce(
         say(f"Report: {page}")
     if reproduction.absent:
         raise typer.Exit(INCOMPLETE)
+
+
+def _warn_of_choices(overrides: Overrides) -> None:
+    """Say which flags have no effect because they choose what is trained."""
+    flags = [f"--{name.replace('_', '-')}" for name in RUN_CHOICES if name in overrides]
+    if flags:
+        verb = "chooses" if len(flags) == 1 else "choose"
+        warn(f"--from shows all runs: {listed(flags)} {verb} none.")
 
 
 def _show_shard(shard: "Shard", training: "Training") -> None:

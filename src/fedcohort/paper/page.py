@@ -14,7 +14,7 @@ from fedcohort.lab.result import NON_IDENTITY_FIELDS, Result, identity
 from fedcohort.lab.runs import group_label
 from fedcohort.paper.artefacts import ARTEFACTS
 from fedcohort.paper.participation import SIMULATION
-from fedcohort.paper.reproduce import Reproduction, show
+from fedcohort.paper.reproduce import Reproduction, show_again
 from fedcohort.reports.candidates import Candidate, Cases
 from fedcohort.reports.findings import Findings, SchemeResults
 from fedcohort.reports.pages.simulation import schemes as simulated_schemes
@@ -70,7 +70,7 @@ def read_findings(folder: Path) -> Findings:
                 value = tuple(value)
             overrides[name] = value
         source = Path(request.get("from", folder))
-        reproduction = show(names, source, **overrides)
+        reproduction = show_again(names, source, **overrides)
     except TypeError as error:
         path = folder / run_folder.REQUEST
         raise ValueError(f"{path} must say what was reproduced, got: {error}") from None

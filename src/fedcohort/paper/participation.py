@@ -52,12 +52,15 @@ def report(
         make_chart: Describes the figure.
         caption: What the figure shows.
         results: The results to read.
-        overrides: Fields of the training config that the user changed. They choose the
-            training runs of pow-d.
+        overrides: Fields of the config that the user changed. They choose the training runs of
+            pow-d, and a simulation with other rounds or another sampler is not shown.
     """
     stored = results.simulation(SIMULATION, name)
     if stored is None:
         return results.report_missing(name)
+    difference = SIMULATION.describe_difference(stored.config, overrides)
+    if difference:
+        return results.report_other(name, stored.folder, difference)
     schemes = stored.results
     notes = [caption]
     runs = powd_runs(results, overrides, stored.config)

@@ -7,7 +7,7 @@ where an earlier one stopped. What is finished is only reported.
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -26,12 +26,13 @@ from fedcohort.paper.request import (
     check_request,
     check_trained,
     choose,
+    holds_results,
     trained_artefacts,
     training_configs,
     with_suitable_fields,
 )
 from fedcohort.paper.results import Results, exact_fields, read_results
-from fedcohort.paper.setting import Overrides, check_overrides
+from fedcohort.paper.setting import Overrides, check_overrides, without_run_choices
 from fedcohort.reports.report import Report
 
 if TYPE_CHECKING:
@@ -212,7 +213,33 @@ def show(names: Sequence[str], source: Path, **overrides: Any) -> Reproduction:
     Args:
         names: Names of artefacts, or "all".
         source: Folder of a reproduction, or of exported results.
-        **overrides: Fields of `ComparisonConfig` that choose which runs are shown.
+        **overrides: Fields of `ComparisonConfig` that the shown runs must have, such as `rounds`,
+            `dataset` or `model`. Those in `RUN_CHOICES` choose none: all seeds, selectors,
+            partitions and mus are shown.
+
+    Returns:
+        The reports, and the overrides that had an effect on them.
+
+    Raises:
+        ValueError: If a name is unknown, an override cannot be taken, or `source` is no folder
+            with results.
+    """
+    shown = show_again(names, source, **overrides)
+    if not holds_results(shown.results):
+        raise ValueError(f"from must be a folder of results, got {source}, which holds none")
+    return replace(shown, overrides=without_run_choices(overrides))
+
+
+def show_again(names: Sequence[str], source: Path, **overrides: Any) -> Reproduction:
+    """Report a folder as `show` does, even if it holds nothing, and keep all overrides.
+
+    The page of a reproduction is drawn again with what it was asked for, also where the data
+    were not at hand and nothing was trained.
+
+    Args:
+        names: Names of artefacts, or "all".
+        source: Folder of a reproduction, or of exported results.
+        **overrides: Fields of `ComparisonConfig` that the reproduction was asked for.
 
     Raises:
         ValueError: If a name is unknown, an override cannot be taken, or `source` is no folder.
@@ -221,7 +248,8 @@ def show(names: Sequence[str], source: Path, **overrides: Any) -> Reproduction:
     checked = {name: value for name, value in overrides.items() if name != "precision"}
     check_overrides(checked, chosen)
     if not source.is_dir():
-        raise ValueError(f"from must be a folder of results, got {source}")
+        reason = "which is a file" if source.exists() else "which does not exist"
+        raise ValueError(f"from must be a folder of results, got {source}, {reason}")
     check_not_advice("from", source)
     results = read_results(source, overrides)
     return Reproduction(make_reports(chosen, results, overrides), results, overrides)

@@ -11,6 +11,7 @@ from fedcohort.lab.named_parts import is_own_data
 from fedcohort.lab.parts import identities
 from fedcohort.lab.result import identity
 from fedcohort.paper.artefacts import ARTEFACTS
+from fedcohort.paper.results import Results
 from fedcohort.paper.setting import (
     SUBSETS,
     Overrides,
@@ -134,6 +135,19 @@ def check_trained(trained: Sequence[str], chosen: Sequence[str], name: str, valu
             f"{name} must not be given for {', '.join(chosen)} alone, which train nothing, "
             f"got {value}"
         )
+
+
+def holds_results(results: Results) -> bool:
+    """Return whether there is a training run, or a simulation of any artefact."""
+    if results.runs:
+        return True
+    for artefact in ARTEFACTS.values():
+        spec = artefact.simulation
+        if spec is None or results.source is None:
+            continue
+        if spec.find(results.source, artefact.name) or results.exported_summary(spec):
+            return True
+    return False
 
 
 def _describe_subsets(overrides: Overrides) -> str:

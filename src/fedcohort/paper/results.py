@@ -74,6 +74,16 @@ class Results:
         """Return the report of an artefact that the folder holds no results of."""
         return Report(name, name, {}, [f"Not run: {self.source} holds no results of it."])
 
+    def report_other(self, name: str, folder: Path, difference: str) -> Report:
+        """Return the report of an artefact whose simulation was played with other settings.
+
+        Args:
+            name: The artefact.
+            folder: The folder that stores the simulation.
+            difference: The settings that differ, in words.
+        """
+        return Report(name, name, {}, [f"Not run: {folder} holds {difference}."])
+
 
 def read_results(source: Path, overrides: Overrides) -> Results:
     """Read the training runs of a folder.

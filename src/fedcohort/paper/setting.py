@@ -42,6 +42,8 @@ COHORTS = (10, 20, 30)  # cohort sizes k of Figure 7
 
 # A user may choose some of the paper's values of these fields, but no others.
 SUBSETS = ("selectors", "partitions", "mus")
+# Fields that choose which runs are trained. Reports show all runs at hand, whatever they say.
+RUN_CHOICES = ("seeds", "first_seed", *SUBSETS)
 
 
 def task_config(task: str, overrides: Overrides, **fixed: Any) -> ComparisonConfig | None:
@@ -93,6 +95,11 @@ def _paper_values(task: str, overrides: Overrides) -> dict[str, Any]:
     if dataset in TASKS:
         values["model"] = TASKS[dataset]["model"]  # not that of the other task's images
     return values
+
+
+def without_run_choices(overrides: Overrides) -> dict[str, Any]:
+    """Return the overrides that have an effect on reports."""
+    return {name: value for name, value in overrides.items() if name not in RUN_CHOICES}
 
 
 def has_papers_data(overrides: Overrides) -> bool:

@@ -15,7 +15,7 @@ from fedcohort.lab.simulation import (
 )
 from fedcohort.lab.simulation_arrays import Shapes
 from fedcohort.lab.simulation_result import SimulationResult
-from fedcohort.paper.setting import Overrides
+from fedcohort.paper.setting import RUN_CHOICES, Overrides
 
 Schemes = dict[str, SimulationResult]  # by selector, or by case of the regret
 
@@ -47,6 +47,25 @@ class SimulationSpec:
         """Return the simulation with those overrides that apply to it."""
         known = {name: value for name, value in overrides.items() if name in self.fields}
         return replace(self, config=replace(self.config, **known))
+
+    def describe_difference(self, stored: SimulationConfig, overrides: Overrides) -> str:
+        """Return what a user asked for that a stored simulation differs in, in words.
+
+        Args:
+            stored: The config of the stored simulation.
+            overrides: What the user asked for. Reports show all seeds, so those do not count.
+
+        Returns:
+            Words such as "rounds 2500, asked 100"; empty if nothing differs.
+        """
+        asked = self.with_overrides(overrides).config
+        words = []
+        for name in self.fields:
+            is_asked = name in overrides and name not in RUN_CHOICES
+            value = getattr(stored, name)
+            if is_asked and value != getattr(asked, name):
+                words.append(f"{name} {value}, asked {getattr(asked, name)}")
+        return "; ".join(words)
 
     def find(self, home: Path, artefact: str = "") -> Path | None:
         """Return the folder that stores the simulation, or None.

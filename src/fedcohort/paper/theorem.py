@@ -51,15 +51,20 @@ def report(results: Results, overrides: Overrides) -> Report:
     stored = results.simulation(SIMULATION)
     if stored is not None:
         config = stored.config
+        folder = stored.folder
         rows = summarise(config, stored.results)
         figures["regret"] = regret_chart(config, stored.results)
     else:
         exported = results.exported_summary(SIMULATION)
         if not exported:
             return results.report_missing("regret")
-        config = simulation_config(_exported_folder(results), exported["settings"])
+        folder = _exported_folder(results)
+        config = simulation_config(folder, exported["settings"])
         rows = [_with_nan(row) for row in exported["rows"]]
         notes.append("Its curves were not exported; `fedcohort reproduce regret` draws them.")
+    difference = SIMULATION.describe_difference(config, overrides)
+    if difference:
+        return results.report_other("regret", folder, difference)
     title = f"regret: {describe_simulation(config)}"
     return Report("regret", title, {"Summary": rows}, notes, {"summary": rows}, figures)
 
