@@ -49,6 +49,14 @@ def test_test_data_are_compared_as_official_less_reserved():
     assert powd["difference"] == "-"
 
 
+def test_test_data_are_compared_by_seed():
+    # Seed 1 has no official accuracy: 52 - 50 alone counts, not 52 less the mean of 50 and 60.
+    tested, _ = ends_at(0.50, 0.60, official=0.52)
+    _, untested = ends_at(0.50, 0.60)
+    (row,) = compare_test_data({("successive", "random"): [tested, untested]})
+    assert row["difference"] == "+2.00"
+
+
 @pytest.mark.parametrize("rounds", [1, 3])
 def test_runs_that_are_not_finished_have_no_difference(rounds):
     runs = [result(CONFIG, (0.5,) * rounds, rounds=4)]

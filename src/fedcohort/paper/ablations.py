@@ -28,7 +28,7 @@ from fedcohort.paper.setting import Overrides, full_config, task_config
 from fedcohort.paper.tables import Rows, our_cell, our_columns, our_numbers, our_text, quantities
 from fedcohort.reports.report import Report
 from fedcohort.reports.words import mean_with_sd
-from fedcohort.statistics import estimate
+from fedcohort.statistics import BySeed, estimate
 
 TASK = "cifar10"
 E3CS = ("e3cs-0", "e3cs-0.5", "e3cs-0.8", "e3cs-inc")
@@ -194,15 +194,18 @@ def compare_variants(config: ComparisonConfig, variants: Variants) -> Rows:
 
 def _difference(runs: list[Result], first: list[Result]) -> str:
     """Return the mean difference in final accuracy, paired by seed, in points."""
-    values = values_by_seed(runs, "final")
-    first_values = values_by_seed(first, "final")
-    gap = estimate([values[seed] - first_values[seed] for seed in values if seed in first_values])
+    gap = estimate(_pair(values_by_seed(runs, "final"), values_by_seed(first, "final")))
     if not gap.runs:
         return "-"
     mean = f"{100 * gap.mean:+.2f}"
     if gap.runs == 1:
         return mean
     return f"{mean} ± {format_amount(gap.error, 'final')}"
+
+
+def _pair(values: BySeed, others: BySeed) -> list[float]:
+    """Return the differences of values of the same seeds."""
+    return [values[seed] - others[seed] for seed in values if seed in others]
 
 
 def with_participation(rows: Rows, variants: Variants) -> Rows:
@@ -226,7 +229,10 @@ def with_participation(rows: Rows, variants: Variants) -> Rows:
 
 
 def compare_test_data(variants: Variants) -> Rows:
-    """Return one row per scheme: final accuracy on reserved and on official test data."""
+    """Return one row per scheme: final accuracy on reserved and on official test data.
+
+    The difference is over the runs that have both.
+    """
     rows: Rows = []
     for (_, selector), runs in variants.items():
         reserved = our_cell(runs, "final")
@@ -234,9 +240,10 @@ def compare_test_data(variants: Variants) -> Rows:
         official_text = our_text(official, runs, "final")
         if runs and not any(_was_tested(run) for run in runs):
             official_text = "not tested"
+        gaps = _pair(values_by_seed(runs, "official"), values_by_seed(runs, "final"))
         difference = "-"
-        if official.values and reserved.values:
-            difference = f"{100 * (official.mean - reserved.mean):+.2f}"
+        if gaps:
+            difference = f"{100 * estimate(gaps).mean:+.2f}"
         rows.append(
             {
                 "scheme": scheme_label(selector),
