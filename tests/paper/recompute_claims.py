@@ -177,13 +177,13 @@ def compare_rounds(records, slow, fast, target, factor):
         if seed in late and seed in early:
             supports[seed] = late[seed] - early[seed] - lead
         elif seed in early:
-            least = math.log(len(slow_runs[seed]["accuracy"])) - early[seed] - lead
-            if least > 0:
+            least = math.log(len(slow_runs[seed]["accuracy"]) + 1) - early[seed] - lead
+            if least > 1e-9:
                 supports[seed] = least
                 by_signs = True
         elif seed in late:
-            most = late[seed] - math.log(len(fast_runs[seed]["accuracy"])) - lead
-            if most < 0:
+            most = late[seed] - math.log(len(fast_runs[seed]["accuracy"]) + 1) - lead
+            if most < -1e-9:
                 supports[seed] = most
                 by_signs = True
     return supports, by_signs

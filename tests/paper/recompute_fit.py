@@ -79,7 +79,8 @@ class Fit:
             if all_known or not (is_open and row["seed"] in stopped):
                 values.setdefault(row["selector"], {})[row["seed"]] = number
         last = values.get("e3cs-inc", {0: math.inf})
-        if quantity != "final" and "e3cs-0" in values and max(last.values()) <= TURN:
+        in_same_worlds = last.keys() <= values.get("e3cs-0", {}).keys()
+        if quantity != "final" and in_same_worlds and max(last.values()) <= TURN:
             del values["e3cs-inc"]
         return values
 

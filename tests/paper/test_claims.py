@@ -215,10 +215,22 @@ def test_a_run_that_stopped_before_the_target_says_at_least_so_many_rounds():
     )
     found = first_rounds(evidence, IID, "fedcs")
     assert found.reached == {0: log(40)}
-    assert found.beyond == {1: log(60), 2: log(100)}
+    assert found.beyond == {1: log(61), 2: log(101)}  # the first round in which they may
     check = training.faster(evidence, IID, "fedcs", "random")
-    assert check.supports == pytest.approx({0: log(30 / 40), 1: log(20 / 60), 2: log(90 / 100)})
+    assert check.supports == pytest.approx({0: log(30 / 40), 1: log(20 / 61), 2: log(90 / 101)})
     assert check.by_signs
+
+
+def test_the_order_is_known_where_one_run_got_there_in_the_last_round():
+    evidence = trained(random=(100.0,), pow_d=(inf,))  # of 100 rounds
+    first = training.faster(evidence, IID, "random", "pow-d")
+    assert first.supports == pytest.approx({0: log(101 / 100)})
+    later = training.faster(evidence, IID, "pow-d", "random")
+    assert later.supports == pytest.approx({0: log(100 / 101)})
+    assert first.by_signs
+    assert later.by_signs
+    # By more than one round in a hundred: not known, the other may be there in the next one.
+    assert training.faster(evidence, IID, "random", "pow-d", factor=1.02).supports == {}
 
 
 @pytest.mark.parametrize(
@@ -227,6 +239,7 @@ def test_a_run_that_stopped_before_the_target_says_at_least_so_many_rounds():
         (({0: 3.0}, {}), ({0: 1.0}, {}), 0.5, {0: 1.5}),
         (({}, {0: 3.0}), ({0: 1.0}, {}), 0.5, {0: 1.5}),  # at least
         (({}, {0: 3.0}), ({0: 1.0}, {}), 2.5, {}),  # more than 2, perhaps more than 2.5
+        (({}, {0: log(68)}), ({0: log(34)}, {}), log(2), {}),  # twice as many, perhaps not more
         (({0: 1.0}, {}), ({}, {0: 3.0}), 0.0, {0: -2.0}),  # at most
         (({0: 3.0}, {}), ({}, {0: 1.0}), 0.0, {}),  # stopped before the other got there
         (({}, {0: 3.0}), ({}, {0: 3.0}), 0.0, {}),  # neither got there

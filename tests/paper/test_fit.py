@@ -212,6 +212,22 @@ def test_until_its_turn_e3cs_inc_is_one_cell_with_e3cs_0():
     assert list(cells_of(config, {zero: [], inc: runs}, 0.45)) == [zero, inc]  # nothing repeats
 
 
+def test_e3cs_inc_repeats_e3cs_0_only_in_the_same_worlds():
+    config = task_config("cifar10", {})
+    curve = np.repeat([0.1, 0.7], [99, 2401])
+    runs = [result(config, curve, first_seed=seed) for seed in (1, 2, 3)]
+    early = result(config, curve[:50], first_seed=3, rounds=2500)  # says nothing yet
+    zero = ("e3cs-0", "iid", "paper", 0.0)
+    inc = ("e3cs-inc", "iid", "paper", 0.0)
+    for e3cs_0, e3cs_inc, shown in (
+        (runs[:1], runs[1:], [zero, inc]),
+        (runs[:2], runs[1:], [zero, inc]),
+        ([*runs[:2], early], runs, [zero, inc]),
+        (runs, runs[1:], [zero]),
+    ):
+        assert list(cells_of(config, {zero: e3cs_0, inc: e3cs_inc}, 0.45)) == shown
+
+
 def test_two_networks_are_compared_in_the_worlds_of_both():
     # Random, iid, at 45 %: the paper has 121. The first network is at 100 in world 1 and at 121
     # in world 2, where the second was not trained; the second is at 110 in world 1 and at 121

@@ -81,12 +81,18 @@ def cells_by_group(cells: Cells) -> dict[str, Cells]:
 
 def cells_of(config: ComparisonConfig, cells: Cells, quantity: Quantity) -> dict[CellKey, Cell]:
     """Return the cells of one quantity, without those of E3CS-inc that repeat E3CS-0."""
+    found = {key: paper_cell(config, key, runs, quantity) for key, runs in cells.items()}
     shown = {}
-    for key, runs in cells.items():
-        cell = paper_cell(config, key, runs, quantity)
-        if not (cells.get(("e3cs-0", *key[1:])) and _is_before_turn(config, key, cell, quantity)):
+    for key, cell in found.items():
+        if not _is_before_turn(config, key, cell, quantity) or not _repeats(cell, found, key):
             shown[key] = cell
     return shown
+
+
+def _repeats(cell: Cell, found: Mapping[CellKey, Cell], key: CellKey) -> bool:
+    """Return whether E3CS-0 has a value in all worlds of a cell."""
+    same = found.get(("e3cs-0", *key[1:]))
+    return same is not None and set(cell.seeds) <= set(same.seeds)
 
 
 def _is_before_turn(config: ComparisonConfig, key: CellKey, cell: Cell, quantity: Quantity) -> bool:

@@ -25,8 +25,9 @@ from fedcohort.paper.tables import quantities
 
 PAIRED_LEGEND = (
     "Nearer to the paper: each cell takes the worlds in which both networks have a value, and "
-    "its deviation is that of the table above. A cell without such a world is left out, and so "
-    "is one with a never. An unfinished run has no value where it has not reached the accuracy."
+    "its deviation is that of the table above. A run that never reaches the accuracy, or has not "
+    "yet, has no value. A cell without such a world is left out, and so is one in which the paper "
+    "says never."
 )
 
 

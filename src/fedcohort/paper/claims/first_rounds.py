@@ -11,7 +11,7 @@ from math import inf, log
 from fedcohort.paper.claims.claim import Check
 from fedcohort.paper.claims.evidence import Evidence
 from fedcohort.paper.claims.group import Group
-from fedcohort.statistics import BySeed, Noise
+from fedcohort.statistics import ROUNDING, BySeed, Noise
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class FirstRounds:
 
     Attributes:
         reached: Log of the first round, by world.
-        beyond: Log of the last round of each run that did not get there, by world.
+        beyond: Log of the first round that each run that did not get there may have reached it
+            in, the one after its last, by world.
     """
 
     reached: BySeed
@@ -39,7 +40,7 @@ def first_rounds(evidence: Evidence, group: Group, selector: str, target: int = 
     beyond = {}
     for seed, rounds in evidence.played(group, selector).items():
         if seed not in reached:
-            beyond[seed] = log(rounds)
+            beyond[seed] = log(rounds + 1)
     return FirstRounds(reached, beyond)
 
 
@@ -53,7 +54,8 @@ def compare_rounds(
     """Check that one scheme reaches a target before another.
 
     Worlds that do not tell which was first are left out: those in which neither got there, and
-    those in which one stopped before the other got there.
+    those in which one stopped before the other got there. A run that did not get there may do
+    so in the round after its last.
 
     Args:
         description: What is compared.
@@ -74,7 +76,7 @@ def compare_rounds(
             support = max(0.0, slow.beyond[seed] - fast.reached[seed] - lead)  # at least this
         elif seed in slow.reached:
             support = min(0.0, slow.reached[seed] - fast.beyond[seed] - lead)  # at most this
-        if support:
+        if abs(support) > ROUNDING:
             supports[seed] = support
             by_signs = True
     return Check(description, supports, "rounds", noise, by_signs, was_run=bool(worlds))
