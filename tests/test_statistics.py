@@ -70,6 +70,11 @@ def test_values_that_differ_do_not_agree(values):
     assert not agree(values)
 
 
+def test_fewer_than_two_values_agree():
+    assert agree([])
+    assert agree([1.0])
+
+
 @pytest.mark.parametrize("degrees", [1, 2, 3, 26, 200, 1000, 1001, 10**6])
 @pytest.mark.parametrize("tail", [0.5, 0.05, 0.025, 1e-6])
 def test_the_limit_of_students_t_is_scipys(degrees, tail):

@@ -55,13 +55,15 @@ def sd(values: Floats) -> float:
 
 
 def agree(values: npt.ArrayLike) -> bool:
-    """Return whether all values are the same but for rounding.
+    """Return whether all values are the same but for rounding, as fewer than two always are.
 
     Examples:
         >>> agree([0.3 - 0.2, 0.4 - 0.3, 0.1]), agree([0.1, 0.1001])
         (True, False)
     """
     array = np.asarray(values, dtype=np.float64)
+    if array.size < 2:
+        return True
     spread = float(np.ptp(array))
     return spread == 0 or spread < ROUNDING * float(np.abs(array).max())
 

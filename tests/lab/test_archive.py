@@ -207,10 +207,11 @@ def test_a_damaged_run_folder_is_refused_by_name(tmp_path, name, content):
         ({"official": ()}, "other rounds than each other"),
         ({"counts": range(5)}, "counts of 5 of 100 clients"),
         ({"rounds": 2}, "3 of 2 rounds"),
+        ({"accuracy": (), "counts": np.zeros(100), "rounds": 3}, "0 of 3 rounds, at least 1"),
     ],
 )
 def test_a_file_whose_parts_do_not_fit_together_is_refused_by_name(tmp_path, ending, changes, said):
-    save(tmp_path / f"runs{ending}", [result(accuracy=(0.1, 0.2, 0.3), **changes)])
+    save(tmp_path / f"runs{ending}", [result(**{"accuracy": (0.1, 0.2, 0.3)} | changes)])
     with pytest.raises(
         ValueError, match=rf"runs\{ending} must be a results file of fedcohort, got: .*{said}"
     ):

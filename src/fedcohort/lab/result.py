@@ -124,7 +124,16 @@ def _as_floats(value: Any) -> Any:
 def make_result(
     config: ComparisonConfig, columns: Mapping[str, Any], provenance: Mapping[str, Any]
 ) -> Result:
-    """Return a result of the stored types; columns that do not fit together are refused."""
+    """Return a result of the stored types.
+
+    Args:
+        config: The settings of this run alone.
+        columns: Arrays by the names in `COLUMNS` and `OPTIONAL_COLUMNS`.
+        provenance: What it was computed with.
+
+    Raises:
+        ValueError: If columns do not fit together, or no round was played.
+    """
     arrays = {name: np.asarray(columns[name], dtype=kind) for name, kind in COLUMNS.items()}
     for name, kind in OPTIONAL_COLUMNS.items():
         if columns.get(name) is not None:
@@ -136,6 +145,8 @@ def make_result(
         raise ValueError(
             f"{', '.join(per_round)} of other rounds than each other: {shape[:1]} of accuracy"
         )
+    if shape[0] < 1:
+        raise ValueError(f"0 of {config.rounds} rounds, at least 1 must have been played")
     if shape[0] > config.rounds or result.counts.shape != (config.clients,):
         raise ValueError(
             f"{shape[0]} of {config.rounds} rounds, and counts of {result.counts.size} of "

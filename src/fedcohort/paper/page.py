@@ -81,7 +81,7 @@ def make_findings(reproduction: Reproduction) -> Findings:
     """Return what the page of a reproduction shows."""
     results = reproduction.results
     reports = reproduction.reports
-    runs = [run for run in results.runs if len(run.accuracy)]
+    runs = results.runs
     groups, targets = group_runs(runs)
     worlds = {(run.config.clients, run.config.rates) for run in runs}
     for name in SIMULATION.older_folders:
