@@ -7,9 +7,10 @@ from made import TINY, result
 
 from fedcohort.lab.archive import save
 from fedcohort.paper import reproduce
+from fedcohort.paper.artefacts import ARTEFACTS
 from fedcohort.paper.export import export
 from fedcohort.paper.results import exact_fields
-from fedcohort.paper.setting import TASKS, full_config, task_config
+from fedcohort.paper.setting import OVERRIDABLE, TASKS, full_config, task_config
 
 pytestmark = pytest.mark.usefixtures("scratch")
 
@@ -70,6 +71,24 @@ def test_a_field_must_be_as_asked_if_it_was_given_or_the_data_are_the_papers():
 def test_naming_the_papers_data_changes_nothing():
     for dataset in ("cifar10", "emnist-letters"):
         assert exact_fields({"dataset": dataset}) == exact_fields({})
+
+
+def test_settings_that_reports_cannot_take_are_refused():
+    save(Path("runs-cifar10.npz"), [result()])
+    words = r"^setting must be one of batch_size, .*, world_options, got '{}'"
+    for name, values in (("aggregations", ("normalised",)), ("aggregation", "paper")):
+        with pytest.raises(ValueError, match=words.format(name)):
+            reproduce.show(["claims"], Path(), **{name: values})
+        with pytest.raises(ValueError, match=words.format(name)):
+            reproduce.run(["table3"], Path("run"), **{name: values})
+    assert "aggregations" not in OVERRIDABLE
+
+
+def test_every_other_setting_is_taken():
+    save(Path("runs-cifar10.npz"), [result()])
+    config = full_config("cifar10", {})
+    settings = {name: getattr(config, name) for name in OVERRIDABLE}
+    assert reproduce.show(["all"], Path(), **settings).reports.keys() == ARTEFACTS.keys()
 
 
 def test_the_papers_network_is_shown_though_its_data_are_named_and_others_are_more_common():

@@ -84,7 +84,7 @@ def run(
         overwrite: Whether to replace simulations that are there.
         workers: Devices or a Ray cluster that share the seeds; None trains in this process.
         on_progress: Is told the part, the rounds done and the rounds in all.
-        **overrides: Fields of `ComparisonConfig`. `selectors`, `partitions` and `mus` choose
+        **overrides: Settings in `OVERRIDABLE`. `selectors`, `partitions` and `mus` choose
             some of an artefact's runs.
 
     Returns:
@@ -163,7 +163,7 @@ def train_shard(
         from_previous: Whether runs whose last checkpoint is damaged or missing go on from the
             one before.
         on_progress: Is told the part, the rounds done and the rounds in all.
-        **overrides: Fields of `ComparisonConfig`, as in `run`.
+        **overrides: Settings in `OVERRIDABLE`, as in `run`.
 
     Raises:
         ValueError: If there are more shards than seeds, nothing is to be trained, or an argument
@@ -213,7 +213,7 @@ def show(names: Sequence[str], source: Path, **overrides: Any) -> Reproduction:
     Args:
         names: Names of artefacts, or "all".
         source: Folder of a reproduction, or of exported results.
-        **overrides: Fields of `ComparisonConfig` that the shown runs must have, such as `rounds`,
+        **overrides: Settings in `OVERRIDABLE` that the shown runs must have, such as `rounds`,
             `dataset` or `model`. Those in `RUN_CHOICES` choose none: all seeds, selectors,
             partitions and mus are shown.
 
@@ -239,7 +239,7 @@ def show_again(names: Sequence[str], source: Path, **overrides: Any) -> Reproduc
     Args:
         names: Names of artefacts, or "all".
         source: Folder of a reproduction, or of exported results.
-        **overrides: Fields of `ComparisonConfig` that the reproduction was asked for.
+        **overrides: Settings in `OVERRIDABLE` that the reproduction was asked for.
 
     Raises:
         ValueError: If a name is unknown, an override cannot be taken, or `source` is no folder.

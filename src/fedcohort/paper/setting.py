@@ -5,6 +5,7 @@ target accuracies that go with it.
 """
 
 from collections.abc import Collection, Mapping
+from dataclasses import fields
 from typing import Any
 
 from fedcohort.checks import check_choice
@@ -42,6 +43,10 @@ COHORTS = (10, 20, 30)  # cohort sizes k of Figure 7
 
 # A user may choose some of the paper's values of these fields, but no others.
 SUBSETS = ("selectors", "partitions", "mus")
+# What a user may change. Each artefact decides itself which rules of aggregation it compares.
+OVERRIDABLE = tuple(
+    sorted(setting.name for setting in fields(ComparisonConfig) if setting.name != "aggregations")
+)
 # Fields that choose which runs are trained. Reports show all runs at hand, whatever they say.
 RUN_CHOICES = ("seeds", "first_seed", *SUBSETS)
 
@@ -117,6 +122,8 @@ def check_overrides(overrides: Overrides, names: Collection[str]) -> None:
     Raises:
         ValueError: If an override is unknown, or has a value that an artefact cannot take.
     """
+    for name in overrides:
+        check_choice("setting", name, OVERRIDABLE)
     for name in SUBSETS:
         if name in overrides:
             _check_subset(name, overrides[name])
