@@ -108,7 +108,7 @@ def reproduce(
     from fedcohort.paper import reproduce as library
     from fedcohort.paper.labels import parse_partition
     from fedcohort.paper.page import make_findings, save_request
-    from fedcohort.paper.request import check_home
+    from fedcohort.paper.request import check_home, check_source
     from fedcohort.reports.html.page import write_page
     from fedcohort.reports.report import write
 
@@ -164,10 +164,9 @@ def reproduce(
                 raise ValueError(
                     f"{name} must not be given with --from, which trains nothing, got {value}"
                 )
-        if out is not None:
-            check_home(out)  # before the records are read, which takes a while
+        check_source(source)
+        check_home(out or source)  # before the records are read, which takes a while
         reproduction = library.show(names, source, **overrides)
-        check_home(out or source)
         _warn_of_choices(overrides)
     else:
         options: dict[str, Any] = {

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from fedcohort.checks import check_int, check_positive
 from fedcohort.data import load
-from fedcohort.lab.folder import check_not_advice
 from fedcohort.lab.sharding import ShardWorkers
 from fedcohort.lab.shards import Shard, shard_config
 from fedcohort.lab.simulation import Progress, Simulation
@@ -24,6 +23,7 @@ from fedcohort.paper.artefacts import ARTEFACTS
 from fedcohort.paper.request import (
     check_losses_every,
     check_request,
+    check_source,
     check_trained,
     choose,
     holds_results,
@@ -247,10 +247,7 @@ def show_again(names: Sequence[str], source: Path, **overrides: Any) -> Reproduc
     chosen = choose(names)
     checked = {name: value for name, value in overrides.items() if name != "precision"}
     check_overrides(checked, chosen)
-    if not source.is_dir():
-        reason = "which is a file" if source.exists() else "which does not exist"
-        raise ValueError(f"from must be a folder of results, got {source}, {reason}")
-    check_not_advice("from", source)
+    check_source(source)
     results = read_results(source, overrides)
     return Reproduction(make_reports(chosen, results, overrides), results, overrides)
 

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from fedcohort.checks import check_choice
 from fedcohort.data import load
-from fedcohort.lab.folder import check_out, has_comparison, has_flower_run, has_simulation
+from fedcohort.lab.folder import (
+    check_not_advice,
+    check_out,
+    has_comparison,
+    has_flower_run,
+    has_simulation,
+)
 from fedcohort.lab.named_parts import is_own_data
 from fedcohort.lab.parts import identities
 from fedcohort.lab.result import identity
@@ -78,6 +84,21 @@ def check_home(out: Path) -> None:
             f"out must not hold a run of compare, simulate or Flower, got {out}; "
             "choose another with --out"
         )
+
+
+def check_source(source: Path) -> None:
+    """Refuse a path that holds no results to show: no folder, or advice.
+
+    Args:
+        source: Folder of a reproduction, or of exported results.
+
+    Raises:
+        ValueError: If it is none.
+    """
+    if not source.is_dir():
+        reason = "which is a file" if source.exists() else "which does not exist"
+        raise ValueError(f"from must be a folder of results, got {source}, {reason}")
+    check_not_advice("from", source)
 
 
 def check_losses_every(
