@@ -88,7 +88,7 @@ def test_a_flag_that_does_not_go_with_sharing_is_named_as_it_is_typed(fedcohort)
     _, _, err = fedcohort("study", "volatility", "--from=tables", "--shard=1/2")
     assert err == "error: from must not be given where the seeds are shared, got tables\n"
     _, _, err = fedcohort("reproduce", "table3", "--json", "--shard=1/2")
-    assert err == "error: json must not be given where the seeds are shared, got True\n"
+    assert err == "error: json must not be given where the seeds are shared, got it\n"
 
 
 def test_shards_are_merged_by_the_same_command_without_the_flag(fedcohort):

@@ -269,8 +269,10 @@ def test_absent_data_are_said_aloud_and_the_rest_is_done(call):
         (("table3", "--selectors", "randm"), "selector .*, got 'randm'; did you mean 'random'"),
         (
             ("table3", "--partitions", "shards"),
-            "partition must be one of iid, primary-label, independent-label, got 'shards'",
+            "partition must be one of iid, non-iid, independent-label, got 'shards'",
         ),
+        (("table3", "--partitions", "iid,niid"), "got 'niid'; did you mean 'non-iid'"),
+        (("table3", "--partitions", "primary"), "partition must be one of iid, non-iid, ind"),
         (("table3", "--mus", "0.3"), "mus .* 0, 0.5, got 0.3"),
         (("table3", "--mus", "x"), "mus .* numbers, got 'x'"),
         (("table3", "--selectors", ","), "selectors .* at least one"),
@@ -306,6 +308,14 @@ def test_absent_data_are_said_aloud_and_the_rest_is_done(call):
         (
             ("table3", "--from", ".", "--slots", "56"),
             "slots must not be given with --from, .*, got 56",
+        ),
+        (
+            ("table3", "--from", ".", "--overwrite"),
+            "overwrite must not be given with --from, which trains nothing, got it$",
+        ),
+        (
+            ("table3", "--shard", "1/2", "--overwrite"),
+            "overwrite must not be given where the seeds are shared, got it$",
         ),
         (("table3", "--slots", "0"), "slots must be a whole number at least 1, got 0"),
     ],

@@ -161,8 +161,9 @@ def reproduce(
         }
         for name, value in idle.items():
             if value is not None:
+                got = "it" if value is True else value
                 raise ValueError(
-                    f"{name} must not be given with --from, which trains nothing, got {value}"
+                    f"{name} must not be given with --from, which trains nothing, got {got}"
                 )
         check_source(source)
         check_home(out or source)  # before the records are read, which takes a while

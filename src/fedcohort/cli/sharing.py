@@ -62,4 +62,5 @@ def check_unshared(sharing: Any, **given: Any) -> None:
     """
     for name, value in given.items():
         if sharing is not None and value:
-            raise ValueError(f"{name} must not be given where the seeds are shared, got {value}")
+            got = "it" if value is True else value
+            raise ValueError(f"{name} must not be given where the seeds are shared, got {got}")

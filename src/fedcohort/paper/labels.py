@@ -3,13 +3,16 @@
 from collections.abc import Iterator, Sequence
 from math import floor
 
+from fedcohort.checks import check_choice
 from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.result import Result
 from fedcohort.paper import published
 from fedcohort.paper.cells import Cells, Quantity
-from fedcohort.paper.setting import INDEPENDENT_DRAWS
+from fedcohort.paper.setting import INDEPENDENT_DRAWS, PAPER
 
 NON_IID = "non-iid"  # the paper's word for our partition `primary-label`
+PARTITION_WORDS = ("iid", NON_IID, INDEPENDENT_DRAWS)  # those that --help names
+MISSPELT = {"niid": NON_IID, "noniid": NON_IID, "non_iid": NON_IID}
 FLOAT32_ERROR = 6e-8  # a float32 may differ from what it stands for by this part of itself
 PARTITION_LABELS = {
     "primary-label": NON_IID,
@@ -28,9 +31,15 @@ def partition_label(partition: str) -> str:
 
 
 def parse_partition(word: str) -> str:
-    """Return the partition that the paper's word means; our own names mean themselves."""
+    """Return the partition that the paper's word means; our own names mean themselves.
+
+    Raises:
+        ValueError: If the word is none of them.
+    """
     if word == NON_IID:
         return "primary-label"
+    if word not in PAPER["partitions"]:
+        check_choice("partition", word, PARTITION_WORDS, synonyms=MISSPELT)
     return word
 
 
