@@ -57,15 +57,15 @@ MUTANTS = (
     Mutant(
         "the difference to the first variant has the wrong sign",
         "paper/ablations.py",
-        "values[seed] - first_values[seed]",
-        "first_values[seed] - values[seed]",
+        "values[seed] - others[seed]",
+        "others[seed] - values[seed]",
         ("tests/paper/test_ablations.py",),
     ),
     Mutant(
         "the difference of the test sets has the wrong sign",
         "paper/ablations.py",
-        "official.mean - reserved.mean",
-        "reserved.mean - official.mean",
+        '_pair(values_by_seed(runs, "official"), values_by_seed(runs, "final"))',
+        '_pair(values_by_seed(runs, "final"), values_by_seed(runs, "official"))',
         ("tests/paper/test_ablations.py",),
     ),
     Mutant(
