@@ -98,3 +98,17 @@ def test_a_row_is_of_the_seeds_that_all_rules_have():
 def test_of_a_speed_up_that_is_none_nothing_is_left():
     slower = {"paper": {0: log(0.8)}, "normalised": {}, "equalised": {0: log(0.6)}}
     assert server_step.speed_up_row("fedcs", slower)["left, equalised"] == "-"
+
+
+@pytest.mark.parametrize(
+    ("speed_up", "left"),
+    [
+        (1.03, "-"),  # three rounds in a hundred are no speed-up to take parts of
+        (1.06, "50 %"),
+    ],
+)
+def test_of_a_speed_up_of_less_than_a_twentieth_no_part_is_taken(speed_up, left):
+    half = {0: log(speed_up) / 2}
+    rules = {"paper": {0: log(speed_up)}, "normalised": half, "equalised": half}
+    row = server_step.speed_up_row("fedcs", rules)
+    assert (row["left, normalised"], row["left, equalised"]) == (left, left)
