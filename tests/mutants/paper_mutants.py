@@ -90,11 +90,18 @@ MUTANTS = (
         ("tests/paper/test_claims.py",),
     ),
     Mutant(
-        "success counts all rounds",
-        "paper/claims/evidence.py",
-        "self.successes[:, first_round:].mean(axis=-1)",
-        "self.successes.mean(axis=-1)",
-        ("tests/paper/test_claims.py",),
+        "a case that was not run as a whole is undecided",
+        "paper/claims/verdicts.py",
+        '("fails", NOT_RUN, NOT_REACHED, UNKNOWN, "holds")',
+        '("fails", UNKNOWN, NOT_RUN, NOT_REACHED, "holds")',
+        ("tests/paper/test_cases_of_claims.py",),
+    ),
+    Mutant(
+        "a part is left of a speed-up that is none",
+        "paper/server_step.py",
+        "if whole <= log(1.05):",
+        "if whole <= 0:",
+        ("tests/paper/test_server_step.py",),
     ),
     Mutant(
         "other losses than those of the runs at hand are asked for in vain",

@@ -5,14 +5,12 @@ import numpy as np
 import pytest
 import recompute_claims
 from made import result
+from made_evidence import participation, selection_evidence
 
-from fedcohort import Outcome
-from fedcohort.paper.claims import selection_checks as selection
 from fedcohort.paper.claims import training_checks as training
 from fedcohort.paper.claims.claim import Check, Decision, compare, decide, sign_test
 from fedcohort.paper.claims.evidence import (
     Evidence,
-    Participation,
     our_evidence,
     paper_evidence,
     without_choosing_worlds,
@@ -22,7 +20,6 @@ from fedcohort.paper.claims.group import Group
 from fedcohort.paper.claims.noise import RunNoise
 from fedcohort.paper.claims.verdicts import CLAIMS, judge, judge_paper, report_on, weakest
 from fedcohort.paper.results import Results
-from fedcohort.selection.registry import Federation, make_selector
 from fedcohort.statistics import UNKNOWN_NOISE, Noise
 
 TASK = "cifar10"
@@ -38,16 +35,6 @@ def trained(**by_scheme):
         lambda group, selector, *rest: dict.fromkeys(named.get(selector, {}), 100),
         {"cifar10": 100, "emnist-letters": 100},
     )
-
-
-def only_selection(participation, **fields):
-    """Return evidence of simulations without any training."""
-    rounds = {"cifar10": 100, "emnist-letters": 100}
-    return Evidence(lambda *_: {}, lambda *_: {}, rounds, participation, **fields)
-
-
-def participation(successes, counts=((1, 1),)):
-    return Participation(tuple(range(len(successes))), np.array(successes), np.array(counts))
 
 
 def own(*values, unit="accuracy"):
@@ -408,30 +395,6 @@ def test_a_case_of_the_papers_own_table_that_lacks_a_number_is_left_out():
     assert judge_paper(CLAIM["abstract, against Random"], TASK, paper) == "fails in all 44"
 
 
-def test_the_turn_is_where_the_success_drops():
-    before_and_after = np.r_[np.full(25, 18), np.full(75, 9)]
-    drop, where = selection.turn_of_inc(
-        only_selection({"e3cs-inc": participation([before_and_after] * 3)}), "selection"
-    )
-    assert drop.mean == pytest.approx(9 / 20)
-    assert where.mean == pytest.approx(100 / 50)
-    assert {found.verdict for found in decide([drop, where])} == {"holds"}
-    late = np.r_[np.full(50, 18), np.full(50, 9)]
-    checks = selection.turn_of_inc(
-        only_selection({"e3cs-inc": participation([late] * 3)}), "selection"
-    )
-    assert [found.verdict for found in decide(list(checks))] == ["cannot be told", "fails"]
-
-
-def test_the_turn_is_seen_in_a_twenty_fifth_of_the_rounds_on_either_side():
-    # 100 rounds: four before round 25 with 14 answers of 20, four after it with 9.
-    curve = np.r_[np.full(21, 18), np.full(4, 14), np.full(4, 9), np.full(71, 5)]
-    drop, _ = selection.turn_of_inc(
-        only_selection({"e3cs-inc": participation([curve] * 3)}), "selection"
-    )
-    assert drop.mean == pytest.approx((14 - 9) / 20)
-
-
 def test_a_lead_at_two_targets_has_the_noise_of_both_and_the_fewer_degrees(monkeypatch):
     noises = {
         0.45: RunNoise(Noise(1.0, 9), Noise(3.0, 4), share=0.5),
@@ -446,70 +409,6 @@ def test_a_lead_at_two_targets_has_the_noise_of_both_and_the_fewer_degrees(monke
     (gap, _) = training.wider_gap_in_noniid(trained(), "cifar10")
     assert gap.noise.variance == pytest.approx(2 * 9.5)
     assert gap.noise.degrees == pytest.approx(9.5**2 / (8**2 / 3 + 1.5**2 / 6))
-
-
-def test_orders_of_fairness_and_success_are_judged_neighbour_by_neighbour():
-    evidence = only_selection(
-        {
-            "random": participation([[10, 10]] * 3, [[5, 5]] * 3),
-            "e3cs-0.5": participation([[12, 12]] * 3, [[4, 6]] * 3),
-            "e3cs-0": participation([[16, 16]] * 3, [[1, 9]] * 3),
-            "fedcs": participation([[15, 15]] * 3, [[0, 10]] * 3),
-        },
-    )
-    fair = {}
-    for found in decide(list(selection.fairness_order(evidence, "selection"))):
-        fair[found.check.description] = found.verdict
-    assert (
-        fair["fairness: e3cs-0.5 above e3cs-0"] == fair["fairness: e3cs-0 above fedcs"] == "holds"
-    )
-    assert fair["fairness: random above e3cs-0.8"] == "not run"
-    won = {}
-    for found in decide(list(selection.success_order(evidence, "selection"))):
-        won[found.check.description] = found
-    assert won["ratio: fedcs above e3cs-0"].check.mean == pytest.approx(-1 / 20)
-    assert won["ratio: fedcs above e3cs-0"].verdict == "fails"
-
-
-def test_dozens_and_the_best_class_are_counted_by_class():
-    counts = [[10, 30, 500, 700]]  # classes 0, 0, 1, 1
-    evidence = only_selection(
-        {"e3cs-0": participation([[1]], counts), "fedcs": participation([[1]], [[0, 0, 1200, 0]])},
-        classes=np.array([0, 0, 1, 1]),
-    )
-    (in_all,) = selection.wrong_in_total(evidence, "selection")
-    assert in_all.mean == 100 - 40
-    (each,) = selection.wrong_per_client(evidence, "selection")
-    assert each.mean == 100 - 20
-    most = {c.description: c.mean for c in selection.best_class_asked_most(evidence, "selection")}
-    assert most["e3cs-0 asks the best class most"] == 600 - 20
-    (fair,) = selection.fair_among_the_best(evidence, "selection")
-    assert fair.mean == pytest.approx(1200**2 / (2 * (500**2 + 700**2)) - 0.5)
-
-
-def test_e3cs_inc_becomes_random_by_construction():
-    inc = make_selector("e3cs-inc", Federation(8, 2, horizon=40, rng=5))
-    chances = []
-    for round in range(40):
-        cohort = inc.select(round)
-        chances.append(cohort.inclusion)
-        inc.update(
-            Outcome(cohort, cohort.clients < 2)
-        )  # two clients answer always, the others never
-    assert np.max(chances[9]) > 2 * 2 / 8  # it has learnt who answers
-    np.testing.assert_array_equal(chances[10:], 2 / 8)
-
-
-def test_pow_d_is_low_in_every_tenth_and_pays_little_of_the_most():
-    plain, low = np.full(20, 10), np.r_[np.full(18, 4), np.full(2, 12)]
-    evidence = only_selection(
-        {"random": participation([plain] * 3), "pow-d": participation([low] * 3)}
-    )
-    checks = list(selection.powd_is_low_throughout(evidence, "selection"))
-    assert [round(check.mean, 9) for check in checks] == [0.3] * 9 + [-0.1]
-    schemes = {"e3cs-0": participation([[18, 18]]), "fedcs": participation([[20, 16]])}
-    (kept,) = selection.little_is_sacrificed(only_selection(schemes), "selection")
-    assert kept.mean == pytest.approx(0.1)
 
 
 def test_clients_that_fail_have_a_higher_loss_if_the_first_class_is_above_the_last():
@@ -611,17 +510,17 @@ def test_without_any_results_every_claim_is_not_run():
 def test_a_regret_above_the_bound_refutes_the_theorem():
     above = [-50.0, -60.0, -55.0]
     fine = {"e3cs-0, exact, eta 0.5": [5.0, 6.0, 7.0]}
-    evidence = only_selection({}, bound_margins=fine | {"switch, no floor, eta 0.1": above})
+    evidence = selection_evidence({}, bound_margins=fine | {"switch, no floor, eta 0.1": above})
     assert judge(CLAIM["regret bound"], "selection", evidence)[0] == "fails"
     # The theorem is about the paper's update.
-    evidence = only_selection({}, bound_margins=fine | {"switch, robust, eta 0.1": above})
+    evidence = selection_evidence({}, bound_margins=fine | {"switch, robust, eta 0.1": above})
     assert judge(CLAIM["regret bound"], "selection", evidence)[0] == "holds"
 
 
 def test_worlds_that_chose_are_left_out_of_trained_participation_too():
     plain = participation([[10, 10], [10, 12], [10, 11]], [[5, 5]] * 3)
     low = replace(participation([[4, 4], [4, 5], [5, 5]], [[5, 5]] * 3), chose=frozenset({0}))
-    evidence = only_selection({"random": plain, "pow-d": low}, classes=np.array([0, 1]))
+    evidence = selection_evidence({"random": plain, "pow-d": low}, classes=np.array([0, 1]))
     rest = without_choosing_worlds(evidence).participation
     assert (rest["random"].seeds, rest["pow-d"].seeds) == ((0, 1, 2), (1, 2))
     assert rest["pow-d"].successes.tolist() == [[4, 5], [5, 5]]
@@ -631,7 +530,7 @@ def test_worlds_that_chose_are_left_out_of_trained_participation_too():
         if row["claim"] == "pow-d asks who fails"
     )
     assert (row["worlds"], row["chose nothing"]) == ("3", "2")
-    alone = only_selection({"pow-d": low.without(frozenset({1, 2}))})
+    alone = selection_evidence({"pow-d": low.without(frozenset({1, 2}))})
     assert "pow-d" not in without_choosing_worlds(alone).participation
 
 

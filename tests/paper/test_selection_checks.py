@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 from made_evidence import participation, selection_evidence
 
+from fedcohort import Outcome
 from fedcohort.paper.claims import selection_checks as selection
+from fedcohort.paper.claims.claim import decide
+from fedcohort.selection.registry import Federation, make_selector
 
 ON = "selection"
 COHORT = 8  # not the 20 of the paper, so that a share of 20 is found
@@ -188,3 +191,91 @@ def test_cases_of_the_regret_with_another_update_are_passed_over():
         "bound less regret: e3cs-0, exact, eta 0.5000": {0: 5.0, 1: 6.0},
         "bound less regret: switch, successive, eta 0.5000": {0: 7.0},
     }
+
+
+def test_the_turn_is_where_the_success_drops():
+    before_and_after = np.r_[np.full(25, 18), np.full(75, 9)]
+    drop, where = selection.turn_of_inc(
+        selection_evidence({"e3cs-inc": participation([before_and_after] * 3)}), "selection"
+    )
+    assert drop.mean == pytest.approx(9 / 20)
+    assert where.mean == pytest.approx(100 / 50)
+    assert {found.verdict for found in decide([drop, where])} == {"holds"}
+    late = np.r_[np.full(50, 18), np.full(50, 9)]
+    checks = selection.turn_of_inc(
+        selection_evidence({"e3cs-inc": participation([late] * 3)}), "selection"
+    )
+    assert [found.verdict for found in decide(list(checks))] == ["cannot be told", "fails"]
+
+
+def test_the_turn_is_seen_in_a_twenty_fifth_of_the_rounds_on_either_side():
+    # 100 rounds: four before round 25 with 14 answers of 20, four after it with 9.
+    curve = np.r_[np.full(21, 18), np.full(4, 14), np.full(4, 9), np.full(71, 5)]
+    drop, _ = selection.turn_of_inc(
+        selection_evidence({"e3cs-inc": participation([curve] * 3)}), "selection"
+    )
+    assert drop.mean == pytest.approx((14 - 9) / 20)
+
+
+def test_orders_of_fairness_and_success_are_judged_neighbour_by_neighbour():
+    evidence = selection_evidence(
+        {
+            "random": participation([[10, 10]] * 3, [[5, 5]] * 3),
+            "e3cs-0.5": participation([[12, 12]] * 3, [[4, 6]] * 3),
+            "e3cs-0": participation([[16, 16]] * 3, [[1, 9]] * 3),
+            "fedcs": participation([[15, 15]] * 3, [[0, 10]] * 3),
+        },
+    )
+    fair = {}
+    for found in decide(list(selection.fairness_order(evidence, "selection"))):
+        fair[found.check.description] = found.verdict
+    assert (
+        fair["fairness: e3cs-0.5 above e3cs-0"] == fair["fairness: e3cs-0 above fedcs"] == "holds"
+    )
+    assert fair["fairness: random above e3cs-0.8"] == "not run"
+    won = {}
+    for found in decide(list(selection.success_order(evidence, "selection"))):
+        won[found.check.description] = found
+    assert won["ratio: fedcs above e3cs-0"].check.mean == pytest.approx(-1 / 20)
+    assert won["ratio: fedcs above e3cs-0"].verdict == "fails"
+
+
+def test_dozens_and_the_best_class_are_counted_by_class():
+    counts = [[10, 30, 500, 700]]  # classes 0, 0, 1, 1
+    evidence = selection_evidence(
+        {"e3cs-0": participation([[1]], counts), "fedcs": participation([[1]], [[0, 0, 1200, 0]])},
+        classes=np.array([0, 0, 1, 1]),
+    )
+    (in_all,) = selection.wrong_in_total(evidence, "selection")
+    assert in_all.mean == 100 - 40
+    (each,) = selection.wrong_per_client(evidence, "selection")
+    assert each.mean == 100 - 20
+    most = {c.description: c.mean for c in selection.best_class_asked_most(evidence, "selection")}
+    assert most["e3cs-0 asks the best class most"] == 600 - 20
+    (fair,) = selection.fair_among_the_best(evidence, "selection")
+    assert fair.mean == pytest.approx(1200**2 / (2 * (500**2 + 700**2)) - 0.5)
+
+
+def test_e3cs_inc_becomes_random_by_construction():
+    inc = make_selector("e3cs-inc", Federation(8, 2, horizon=40, rng=5))
+    chances = []
+    for round in range(40):
+        cohort = inc.select(round)
+        chances.append(cohort.inclusion)
+        inc.update(
+            Outcome(cohort, cohort.clients < 2)
+        )  # two clients answer always, the others never
+    assert np.max(chances[9]) > 2 * 2 / 8  # it has learnt who answers
+    np.testing.assert_array_equal(chances[10:], 2 / 8)
+
+
+def test_pow_d_is_low_in_every_tenth_and_pays_little_of_the_most():
+    plain, low = np.full(20, 10), np.r_[np.full(18, 4), np.full(2, 12)]
+    evidence = selection_evidence(
+        {"random": participation([plain] * 3), "pow-d": participation([low] * 3)}
+    )
+    checks = list(selection.powd_is_low_throughout(evidence, "selection"))
+    assert [round(check.mean, 9) for check in checks] == [0.3] * 9 + [-0.1]
+    schemes = {"e3cs-0": participation([[18, 18]]), "fedcs": participation([[20, 16]])}
+    (kept,) = selection.little_is_sacrificed(selection_evidence(schemes), "selection")
+    assert kept.mean == pytest.approx(0.1)

@@ -1,10 +1,14 @@
 """What a results file keeps of a comparison's runs, and which runs of several files are taken."""
 
+import sys
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "paper"))
 from made import result
 
 from fedcohort.files import save_arrays
