@@ -104,9 +104,9 @@ def test_the_speed_ups_on_cifar10_are_at_most_those_of_the_committed_results():
                     largest[row["rule"]] = max(largest[row["rule"]], ratio)
                     seeds.add(row["seed"])
 
-    assert len(seeds) == 2
+    assert len(seeds) == 3
     equal, whole = largest.values()
-    words = f"(two seeds) equal steps leave at most {equal:.2f}×, whole steps {whole:.2f}×"
+    words = f"(three seeds) equal steps leave at most {equal:.2f}×, whole steps {whole:.2f}×"
     assert words in " ".join(README.read_text().split())
 
 
