@@ -19,7 +19,8 @@ SETTINGS = {
     # Sizes of layers and images, settings, rounds that were played, and the days of the choices.
     "results/readings.md": "0, 0.9, 28, 30, 400, 700, 800, 1,024, 1,600, 5,000, "
     "2026-11-15, 2026-11-16",
-    "results/step-size.md": "47.5, 2,500",  # the mean of the rates of the classes
+    # The mean of the rates of the classes, and ratios that test_step_size_in_words.py compares.
+    "results/step-size.md": "0.86, 1.09, 47.5, 2,500",
     "results/table3.md": "625, 2,500, 2026-11-15",
     "results/what-helps.md": "0.02, 16, 49, 120, 500, 40,000",
 }

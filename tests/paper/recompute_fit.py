@@ -164,7 +164,7 @@ class Fit:
             "worst": written(max(sizes), quantities[0]),
             "inside": f"{inside + agree} of {judged}" if with_interval else "-",
             "df": span(all_degrees),
-            "never agrees": f"{agree} of {nevers}" if nevers else "-",
+            "both say never": f"{agree} of {nevers}" if nevers else "-",
         }
 
     def nearer(self, first, second, partition, mu, quantity):

@@ -97,7 +97,7 @@ def test_nevers_alone_have_no_deviation():
     config = task_config("cifar10", {})
     low = {("fedcs", "iid", "paper", 0.0): [result(config, np.full(2500, 0.1))]}
     rounds, _ = score_rows(config, low, low)
-    assert (rounds["median"], rounds["worst"], rounds["never agrees"]) == ("-", "-", "1 of 3")
+    assert (rounds["median"], rounds["worst"], rounds["both say never"]) == ("-", "-", "1 of 3")
 
 
 def test_networks_are_not_compared_where_the_paper_is_beyond_our_rounds():

@@ -33,7 +33,7 @@ SCORES_LEGEND = (
     "world is pooled over the cells of a column of the reading, in each group over those with the "
     "most worlds, two or more. Cells of one world move together, so s has fewer degrees of freedom "
     "than so many independent cells (df: their effective number, from column to column). Cells "
-    "with a never on one side only are outside. Never agrees: cells with a never on either side "
+    "with a never on one side only are outside. Both say never: cells with a never on either side "
     "that have it in the paper and in all our worlds. n: worlds, from column to column. Where an "
     "unfinished run has not reached an accuracy, the column counts those worlds alone in which "
     "all schemes are finished: otherwise it would count fast runs and leave out slow ones. A "
@@ -232,5 +232,5 @@ def _row(kind: str, result: Score, degrees: Sequence[float]) -> dict[str, Any]:
         "worst": format_size(result.worst, in_logs),
         "inside": inside,
         "df": describe_range(degrees),
-        "never agrees": nevers,
+        "both say never": nevers,
     }
