@@ -1,5 +1,6 @@
 """`fedcohort reproduce`: parse, call, show."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -159,12 +160,7 @@ def reproduce(
             "devices": devices,
             "ray": ray,
         }
-        for name, value in idle.items():
-            if value is not None:
-                got = "it" if value is True else value
-                raise ValueError(
-                    f"{name} must not be given with --from, which trains nothing, got {got}"
-                )
+        _refuse_idle(idle)
         check_source(source)
         check_home(out or source)  # before the records are read, which takes a while
         reproduction = library.show(names, source, **overrides)
@@ -197,17 +193,7 @@ def reproduce(
     page = write_page(make_findings(reproduction), home)
 
     if as_json:
-        reports = reproduction.reports.items()
-        print_json(
-            {
-                "command": "reproduce",
-                "folder": home,
-                "tables": {name: report.tables for name, report in reports},
-                "numbers": {name: report.numbers for name, report in reports},
-                "stopped": reproduction.stopped,
-                "absent": reproduction.absent,
-            }
-        )
+        _print_as_json(reproduction, home)
     else:
         for name, report in reproduction.reports.items():
             show(report, figures[name])
@@ -215,6 +201,20 @@ def reproduce(
         say(f"Report: {page}")
     if reproduction.absent:
         raise typer.Exit(INCOMPLETE)
+
+
+def _refuse_idle(options: Mapping[str, Any]) -> None:
+    """Refuse options of training where nothing is trained.
+
+    Args:
+        options: Values by name; None for those that were not given.
+    """
+    for name, value in options.items():
+        if value is not None:
+            got = "it" if value is True else value
+            raise ValueError(
+                f"{name} must not be given with --from, which trains nothing, got {got}"
+            )
 
 
 def _warn_of_choices(overrides: Overrides) -> None:
@@ -235,6 +235,21 @@ def _show_shard(shard: "Shard", training: "Training") -> None:
         raise typer.Exit(INCOMPLETE)
     if not training.stopped:
         say(f"Shard {shard} is finished. The same command without --shard shows all of them.")
+
+
+def _print_as_json(reproduction: "Reproduction", home: Path) -> None:
+    """Print all tables and numbers, and what is missing."""
+    reports = reproduction.reports.items()
+    print_json(
+        {
+            "command": "reproduce",
+            "folder": home,
+            "tables": {name: report.tables for name, report in reports},
+            "numbers": {name: report.numbers for name, report in reports},
+            "stopped": reproduction.stopped,
+            "absent": reproduction.absent,
+        }
+    )
 
 
 def say_where(reproduction: "Reproduction", home: Path, exported: list[Path] | None) -> None:

@@ -7,6 +7,7 @@ from typing import TypeGuard
 import numpy as np
 
 from fedcohort.arrays import Floats, Ints
+from fedcohort.lab.config import ComparisonConfig
 from fedcohort.lab.result import Result
 from fedcohort.lab.simulation import Simulation
 from fedcohort.metrics import jain
@@ -192,16 +193,8 @@ def our_evidence(results: Results, overrides: Overrides) -> Evidence:
                 losses[run.config.first_seed] = run.class_loss
         return losses
 
-    rounds = {}
-    datasets = {}
-    labels = {}
-    for (task, _), config in configs.items():
-        rounds[task] = config.rounds
-        datasets[task] = config.dataset
-        if (config.dataset, config.rounds) != (task, TASKS[task]["rounds"]):
-            target = heading(config.targets[0])
-            labels[task] = f"{config.dataset}, T={config.rounds}, {target}"
-
+    by_task = {task: config for (task, _), config in configs.items()}
+    labels = _labels_of_tasks(by_task)
     classes = np.zeros(0, dtype=np.int64)
     cohort = 20
     schemes: dict[str, Participation] = {}
@@ -215,16 +208,26 @@ def our_evidence(results: Results, overrides: Overrides) -> Evidence:
     return Evidence(
         trained,
         played,
-        rounds,
+        {task: config.rounds for task, config in by_task.items()},
         participation=schemes,
         classes=classes,
         cohort=cohort,
         bound_margins=theorem.bound_margins(results),
-        datasets=datasets,
+        datasets={task: config.dataset for task, config in by_task.items()},
         labels=labels,
         left_out=left_out,
         class_losses=class_losses,
     )
+
+
+def _labels_of_tasks(configs: Mapping[str, ComparisonConfig]) -> dict[str, str]:
+    """Return words for the tasks that were not played as in the paper."""
+    labels = {}
+    for task, config in configs.items():
+        if (config.dataset, config.rounds) != (task, TASKS[task]["rounds"]):
+            target = heading(config.targets[0])
+            labels[task] = f"{config.dataset}, T={config.rounds}, {target}"
+    return labels
 
 
 def _has_both_losses(class_loss: Floats | None) -> TypeGuard[Floats]:
