@@ -9,13 +9,12 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from fedcohort import __version__
 from fedcohort.cli.advise import advise
 from fedcohort.cli.bench import bench
 from fedcohort.cli.compare import compare
-from fedcohort.cli.console import console
+from fedcohort.cli.console import console, warn
 from fedcohort.cli.list_names import list_names
 from fedcohort.cli.replay import replay
 from fedcohort.cli.report import report
@@ -123,7 +122,7 @@ def main() -> None:
 def _complain(message: str) -> int:
     """Print an error in one line; return the exit code of a mistake."""
     line = "".join(map(_printable, message))
-    Console(stderr=True).print(f"error: {line}", markup=False, highlight=False, soft_wrap=True)
+    warn(f"error: {line}")
     return MISTAKE
 
 

@@ -28,6 +28,11 @@ def split_list(name: str, text: str) -> list[str]:
     return words
 
 
+def write_given(value: object) -> str:
+    """Return a flag's value for a message; a flag without one was given as itself."""
+    return "it" if value is True else str(value)
+
+
 def parse_numbers(name: str, text: str) -> tuple[float, ...]:
     """Return comma-separated numbers.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedcohort.cli.console import print_json, progress_bars, say, show, warn
-from fedcohort.cli.parse import parse_numbers, parse_words
+from fedcohort.cli.parse import parse_numbers, parse_words, write_given
 from fedcohort.cli.sharing import DEVICES, RAY, SHARD, check_unshared, read_sharing
 from fedcohort.paper.artefacts import ARTEFACTS
 from fedcohort.paper.setting import RUN_CHOICES, Overrides
@@ -211,7 +211,7 @@ def _refuse_idle(options: Mapping[str, Any]) -> None:
     """
     for name, value in options.items():
         if value is not None:
-            got = "it" if value is True else value
+            got = write_given(value)
             raise ValueError(
                 f"{name} must not be given with --from, which trains nothing, got {got}"
             )

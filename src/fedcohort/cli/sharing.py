@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from fedcohort.cli.parse import write_given
+
 if TYPE_CHECKING:
     from fedcohort.lab.sharding import ShardWorkers
     from fedcohort.lab.shards import Shard
@@ -62,5 +64,5 @@ def check_unshared(sharing: Any, **given: Any) -> None:
     """
     for name, value in given.items():
         if sharing is not None and value:
-            got = "it" if value is True else value
+            got = write_given(value)
             raise ValueError(f"{name} must not be given where the seeds are shared, got {got}")
