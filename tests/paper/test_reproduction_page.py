@@ -10,8 +10,9 @@ from fedcohort.lab.archive import gather_results, save
 from fedcohort.paper import reproduce
 from fedcohort.paper.export import export
 from fedcohort.paper.page import group_runs, make_findings, read_findings, save_request
-from fedcohort.paper.results import read_results
+from fedcohort.paper.results import Results, read_results
 from fedcohort.reports.html.page import page, page_charts
+from fedcohort.reports.report import Report
 
 pytestmark = pytest.mark.usefixtures("scratch")
 
@@ -52,6 +53,24 @@ def test_what_was_just_trained_is_shown_though_others_are_more_common():
     assert list(shown) == list(
         done.reports["table3"].tables["non-iid, FedAvg"]
     )  # on the page that is drawn again, too
+
+
+def test_runs_on_other_data_than_the_reports_are_about_are_left_out():
+    on_cifar = result(accuracy=(0.1, 0.2))
+    of_figure7 = result(accuracy=(0.2, 0.3), cohort=10)
+    on_digits = result(accuracy=(0.3,), dataset="digits", model="mlp")
+    results = Results([on_cifar, of_figure7, on_digits])
+
+    def kinds(*names, **overrides):
+        reports = dict.fromkeys(names, Report("x", "X", {}))
+        findings = make_findings(reproduce.Reproduction(reports, results, overrides))
+        return {kind.partition(", iid")[0] for kind in findings.kinds}
+
+    assert kinds("table3") == {"cifar10, k=20"}
+    assert kinds("figure7") == kinds("figure3") == {"cifar10, k=10", "cifar10, k=20"}
+    assert kinds("table3", dataset="digits") == {"digits, k=20"}
+    everything = {"cifar10, k=10", "cifar10, k=20", "digits, k=20"}
+    assert kinds() == kinds("table2") == everything  # none of its own
 
 
 def test_federations_of_different_size_have_a_page_without_classes(tmp_path):

@@ -123,6 +123,19 @@ def test_the_hardest_case_is_where_uniform_selection_with_its_best_rule_ends_low
     assert list(order_kinds(kinds, cases)) == ["hard, good", "hard, bad", "middle", "easy"]
 
 
+def test_of_many_cases_the_lowest_and_the_highest_are_named():
+    cases = {"hard data": [candidate("random", [0.50, 0.52])]}
+    for number in range(4):
+        near = [0.53 + number / 500, 0.51]  # above in one seed, below in the other
+        cases[f"data {number}"] = [candidate("random", near)]
+    found = recommend(cases)
+    assert (found.case, len(found.near)) == ("hard data", 4)
+    hardest, harder = basis_sentences(found)
+    assert hardest.endswith("hard data, 0.510, against 0.520 to 0.523 in 4 others.")
+    assert "hardly harder than 4 others: " in harder
+    assert "data 2" not in hardest + harder
+
+
 def test_the_table_begins_with_the_highest_and_marks_what_cannot_be_told_from_it():
     close = [0.61, 0.602, 0.58, 0.60]  # sometimes above, sometimes below
     cases = {

@@ -1,8 +1,9 @@
-"""What the page of a reproduction shows: all tables, and the curves of all runs at hand."""
+"""What the page of a reproduction shows: all tables, and curves of the runs asked for."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from fedcohort.lab.runs import group_label
 from fedcohort.paper.artefacts import ARTEFACTS
 from fedcohort.paper.participation import SIMULATION
 from fedcohort.paper.reproduce import Reproduction, show_again
+from fedcohort.paper.request import training_configs
+from fedcohort.paper.setting import COHORTS, TASKS
 from fedcohort.reports.candidates import Candidate, Cases
 from fedcohort.reports.findings import Findings, SchemeResults
 from fedcohort.reports.pages.simulation import schemes as simulated_schemes
@@ -81,7 +84,7 @@ def make_findings(reproduction: Reproduction) -> Findings:
     """Return what the page of a reproduction shows."""
     results = reproduction.results
     reports = reproduction.reports
-    runs = results.runs
+    runs = _asked_runs(reproduction)
     groups, targets = group_runs(runs)
     worlds = {(run.config.clients, run.config.rates) for run in runs}
     for name in SIMULATION.older_folders:
@@ -123,6 +126,21 @@ def make_findings(reproduction: Reproduction) -> Findings:
         seeds=", ".join(map(str, seeds)),
         environment=_environment(runs),
     )
+
+
+def _asked_runs(reproduction: Reproduction) -> Sequence[Result]:
+    """Return the runs on the data and with the cohort sizes that the reports are about.
+
+    If there are none, these are all runs.
+    """
+    kinds: set[tuple[str, int]] = set()
+    for name in reproduction.reports:
+        trained = {(config.dataset, config.cohort) for config in training_configs(name, {})}
+        kinds |= trained or set(product(TASKS, COHORTS))
+    given = reproduction.overrides
+    asked = {(given.get("dataset", data), given.get("cohort", size)) for data, size in kinds}
+    runs = reproduction.results.runs
+    return [run for run in runs if (run.config.dataset, run.config.cohort) in asked] or runs
 
 
 def _cases(groups: Mapping[str, Mapping[str, SchemeResults]]) -> Cases:

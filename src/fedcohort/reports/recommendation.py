@@ -31,6 +31,8 @@ from fedcohort.reports.words import counted, listed
 from fedcohort.statistics import estimate
 from fedcohort.students_t import t_limit
 
+MOST_NAMED = 3  # cases in one sentence
+
 
 @dataclass(frozen=True, eq=False)
 class Recommendation:
@@ -139,10 +141,10 @@ def basis_sentences(found: Recommendation) -> list[str]:
     Args:
         found: The recommendation.
     """
-    others = []
+    others = {}
     for name, accuracy in found.case_accuracy.items():
         if name != found.case and not isnan(accuracy):
-            others.append(f"{accuracy:.3f} on {name}")
+            others[name] = accuracy
     own = found.case_accuracy[found.case]
     if isnan(own) and len(found.case_accuracy) > 1:
         return [
@@ -153,14 +155,24 @@ def basis_sentences(found: Recommendation) -> list[str]:
         return []
     sentences = [
         f"The hardest case is the one in which uniform selection ends lowest: {found.case}, "
-        f"{own:.3f}, against {listed(others)}."
+        f"{own:.3f}, against {_accuracies(others)}."
     ]
     if found.near:
+        near = listed(found.near)
+        if len(found.near) > MOST_NAMED:
+            near = f"{len(found.near)} others"
         sentences.append(
-            f"It is hardly harder than {listed(found.near)}: that difference is within the spread "
-            "over seeds."
+            f"It is hardly harder than {near}: that difference is within the spread over seeds."
         )
     return sentences
+
+
+def _accuracies(by_case: Mapping[str, float]) -> str:
+    """Return the accuracy of each case; of many cases the lowest and the highest."""
+    if len(by_case) > MOST_NAMED:
+        values = by_case.values()
+        return f"{min(values):.3f} to {max(values):.3f} in {len(by_case)} others"
+    return listed([f"{accuracy:.3f} on {name}" for name, accuracy in by_case.items()])
 
 
 def points(difference: float) -> str:
